@@ -99,6 +99,8 @@ of rows, in Spark too. [using.md](using.md#what-is-the-same) says how closely th
 
 Native: {operators}.
 
+`DataSourceV2ScanRelation` is native for [tables of Iceberg](guides/tables.md#delta-lake-and-iceberg) alone.
+
 Join types: {joins}.
 
 Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER; `Stack` of a constant number of rows; `JsonTuple` of

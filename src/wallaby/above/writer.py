@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pyspark.sql.readwriter import DataFrameWriter
 
 from wallaby.above.keys import WriteKey
+from wallaby.above.lake_keys import (
+    DELTA,
+    ICEBERG,
+    check_delta,
+    delta_options,
+    iceberg_options,
+    is_in_iceberg,
+    provider_of,
+)
 from wallaby.above.staging import recover
 from wallaby.errors import InvalidArgumentError
+from wallaby.spark.bypass import spark_alone
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -46,6 +56,7 @@ class EngineWriter(DataFrameWriter):
         self._key: str | None = None
         self._given_format: str | None = None
         self._given_path: str | None = None
+        self._given_mode = "error"
 
     def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameWriter:
         """As PySpark's, except for `key`."""
@@ -66,6 +77,11 @@ class EngineWriter(DataFrameWriter):
             self.option(name, value)
         return self
 
+    def mode(self, saveMode: str | None) -> DataFrameWriter:  # noqa: N803 - PySpark's name for it
+        """As PySpark's."""
+        self._given_mode = saveMode or self._given_mode
+        return super().mode(saveMode)
+
     def format(self, source: str) -> DataFrameWriter:
         """As PySpark's."""
         self._given_format = source
@@ -74,6 +90,11 @@ class EngineWriter(DataFrameWriter):
     def run(self, name: str, act: Callable[..., None], arguments: dict[str, Any]) -> None:
         """Run an action of PySpark's writer."""
         self.options(**arguments.pop("options", {}))
+        if self._key is not None:
+            kind = self._kind(name, arguments)
+            if kind in (DELTA, ICEBERG):
+                self._run_with_key(kind, self._key, name, act, arguments)
+                return
         if self._key is None:
             with self._engine.here(self._df, None):
                 act(self, **arguments)
@@ -84,12 +105,44 @@ class EngineWriter(DataFrameWriter):
             with self._engine.here(self._df, key):
                 act(self, **arguments)
 
+    def _run_with_key(
+        self, kind: str, key: str, name: str, act: Callable[..., None], arguments: dict[str, Any]
+    ) -> None:
+        """Run a write of which Delta or Iceberg notes the key."""
+        if kind == ICEBERG:
+            if name not in _TABLES:
+                raise InvalidArgumentError(
+                    "A write with a key to an Iceberg table must name the table.",
+                    fix="Write with `saveAsTable` or `insertInto`.",
+                )
+            with spark_alone(self._spark.sparkContext):
+                if is_in_iceberg(self._spark, arguments[_TABLES[name]], key):
+                    return
+        else:
+            check_delta(name, str(arguments.get("mode") or self._given_mode).lower())
+        for option, value in (delta_options(key) if kind == DELTA else iceberg_options(key)).items():
+            super().option(option, value)
+        with self._engine.here(self._df, None):
+            act(self, **arguments)
+
+    def _kind(self, name: str, arguments: dict[str, Any]) -> str:
+        """The format that an action writes."""
+        if name in _TABLES:
+            with spark_alone(self._spark.sparkContext):
+                known = provider_of(self._spark, arguments[_TABLES[name]])
+            if known is not None:
+                return known
+        elif name != "save":
+            return name
+        default = self._spark.conf.get("spark.sql.sources.default", "parquet")
+        return str(arguments.get("format") or self._given_format or default).lower()
+
     def _folder(self, name: str, arguments: dict[str, Any]) -> Path:
         """The folder of the table that an action writes to."""
         if name not in _KEYED or (name != "insertInto" and not self._is_parquet(name, arguments)):
             raise InvalidArgumentError(
-                "A write with a key must write Parquet files.",
-                fix="Leave the key out, or write Parquet.",
+                "A write with a key must write Parquet files, or to a table of Delta Lake or Iceberg.",
+                fix="Leave the key out, or write to one of these.",
             )
         session: Any = self._spark._jsparkSession
         jvm: Any = self._spark._jvm

@@ -22,6 +22,7 @@ import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -40,6 +41,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
 import org.apache.spark.sql.catalyst.expressions.json.StructsToJsonEvaluator;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -98,6 +100,9 @@ public class PlanWriter {
 
     private static final Method[] NO_MODE = new Method[0];
 
+    /** The filter right above what this thread writes, if there is one. */
+    private final ThreadLocal filter = new ThreadLocal();
+
     /** The plan of a query, as deflated JSON in base 64: a String, or a List of them if it is long. */
     public Object write(Object queryExecution) throws Exception {
         QueryExecution query = (QueryExecution) queryExecution;
@@ -116,6 +121,7 @@ public class PlanWriter {
             text(out, session.sessionState().conf().getConfString(SETTINGS[i]));
         }
         out.append("},\"streaming\":").append(plan.isStreaming()).append(",\"plan\":");
+        filter.set(null);
         node(out, plan, true);
         out.append('}');
         return pieces(pack(out.toString()));
@@ -227,6 +233,9 @@ public class PlanWriter {
     }
 
     private void node(StringBuilder out, TreeNode node, boolean root) throws Exception {
+        if (node instanceof LogicalPlan && !node.children().isEmpty()) {
+            filter.set(node instanceof Filter ? node : null);
+        }
         out.append("{\"c\":");
         text(out, node.getClass().getName());
         if (node instanceof Expression) {
@@ -244,6 +253,9 @@ public class PlanWriter {
             out.append('}');
         }
         out.append('}');
+        if (node instanceof LogicalPlan) {
+            filter.set(null);
+        }
     }
 
     private void expression(StringBuilder out, Expression node) throws Exception {
@@ -428,6 +440,8 @@ public class PlanWriter {
             value(out, value);
         } else if (value instanceof HadoopFsRelation) {
             fileRelation(out, (HadoopFsRelation) value);
+        } else if (LakeTables.isIceberg(value)) {
+            icebergScan(out, value);
         } else if (value instanceof ExistenceJoin) {
             out.append("{\"opaque\":\"ExistenceJoin\",\"exists\":");
             node(out, ((ExistenceJoin) value).exists(), false);
@@ -482,12 +496,67 @@ public class PlanWriter {
             out.append(options.hasNext() ? "," : "");
         }
         out.append("},\"directories\":[");
-        boolean remote = directories(out, relation);
-        out.append("],\"storage\":{");
+        StringBuilder against = new StringBuilder();
+        String facts = LakeTables.isDelta(relation) ? deltaFacts(relation, against) : "";
+        boolean remote = against.length() == 0 && directories(out, relation, against);
+        out.append(']').append(facts).append(",\"against\":");
+        text(out, against.toString());
+        out.append(",\"storage\":{");
         if (remote) {
             storage(out, relation);
         }
         out.append("}}");
+    }
+
+    /** How a table of Delta's names the columns of its files; `against` gets what keeps us from reading them. */
+    private static String deltaFacts(HadoopFsRelation relation, StringBuilder against) throws Exception {
+        StringBuilder out = new StringBuilder(",\"delta\":{\"mapping\":");
+        try {
+            against.append(LakeTables.against(relation));
+            text(out, LakeTables.mapping(relation));
+            return out.append(",\"columns\":").append(ascii(LakeTables.columns(relation))).append('}').toString();
+        } catch (ReflectiveOperationException unknown) {
+            against.append("this version of Delta Lake is not known (").append(unknown).append(')');
+            return "";
+        }
+    }
+
+    /** The files of a scan of Iceberg's, or what is against reading them here. */
+    private static void icebergScan(StringBuilder out, Object scan) throws Exception {
+        String against = "";
+        StringBuilder said = new StringBuilder();
+        try {
+            said.append(",\"name\":");
+            text(said, LakeTables.icebergName(scan));
+            said.append(",\"schema\":").append(ascii(LakeTables.icebergColumns(scan)));
+            said.append(",\"partitioned\":").append(LakeTables.partitionedBy(scan)).append(",\"files\":[");
+            Object found = LakeTables.icebergFiles(scan);
+            if (found instanceof String) {
+                against = (String) found;
+            } else {
+                icebergFiles(said, (List) found);
+            }
+            said.append(']');
+        } catch (ReflectiveOperationException unknown) {
+            against = "this version of Iceberg is not known (" + unknown + ")";
+        }
+        out.append("{\"c\":");
+        text(out, scan.getClass().getName());
+        out.append(",\"against\":");
+        text(out, against);
+        out.append(against.isEmpty() ? said.toString() : "").append('}');
+    }
+
+    private static void icebergFiles(StringBuilder out, List files) {
+        for (int i = 0; i < files.size(); i++) {
+            Object[] file = (Object[]) files.get(i);
+            URI uri = new Path((String) file[0]).toUri();
+            out.append(i == 0 ? "[" : ",[");
+            text(out, uri.getScheme() == null ? "" : uri.getScheme());
+            out.append(',');
+            text(out, uri.getPath());
+            out.append(',').append(file[1]).append(']');
+        }
     }
 
     /** The settings by which this session reaches files, without Hadoop's own defaults; and the user. */
@@ -514,11 +583,11 @@ public class PlanWriter {
 
     /**
      * Every directory that Spark lists: the values of the partition columns there, and its files. Are some of them on
-     * no local disk?
+     * no local disk? `against` gets what keeps us from reading them.
      */
-    private boolean directories(StringBuilder out, HadoopFsRelation relation) throws Exception {
-        scala.collection.immutable.Seq none = (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
-        scala.collection.Iterator directories = relation.location().listFiles(none, none).iterator();
+    private boolean directories(StringBuilder out, HadoopFsRelation relation, StringBuilder against) throws Exception {
+        Filter above = (Filter) filter.get();
+        scala.collection.Iterator directories = LakeTables.directories(relation, above).iterator();
         StructField[] partitions = relation.partitionSchema().fields();
         boolean remote = false;
         while (directories.hasNext()) {
@@ -529,16 +598,20 @@ public class PlanWriter {
                 value(out, directory.values().get(i, partitions[i].dataType()));
             }
             out.append("],[");
-            remote |= files(out, directory.files().iterator());
+            remote |= files(out, directory.files().iterator(), against);
             out.append(directories.hasNext() ? "]]," : "]]");
         }
         return remote;
     }
 
-    private static boolean files(StringBuilder out, scala.collection.Iterator files) {
+    private static boolean files(StringBuilder out, scala.collection.Iterator files, StringBuilder against) {
         boolean remote = false;
         while (files.hasNext()) {
-            FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
+            FileStatusWithMetadata listed = (FileStatusWithMetadata) files.next();
+            FileStatus file = listed.fileStatus();
+            if (against.length() == 0 && LakeTables.hasDeletedRows(listed)) {
+                against.append("rows of its files are deleted (by a deletion vector)");
+            }
             URI uri = file.getPath().toUri();
             remote |= uri.getScheme() != null && !uri.getScheme().equals("file");
             out.append('[');

@@ -150,7 +150,9 @@ def _writer() -> Any:
         raise UnreadablePlanError("There is no Spark driver in this process.")
     with _compiling:
         if _compiled is None or _compiled[0] is not jvm:
-            _compiled = (jvm, load_class(jvm, "wallaby.catalyst", "PlanWriter").newInstance())
+            load_class(jvm, "wallaby.catalyst", "LakeTables")
+            writer = load_class(jvm, "wallaby.catalyst", "PlanWriter", above="LakeTables")
+            _compiled = (jvm, writer.newInstance())
         return _compiled[1]
 
 

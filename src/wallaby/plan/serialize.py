@@ -1,6 +1,6 @@
 """Encode physical plans as bytes for the workers: versioned JSON, never pickle.
 
-The form is `{"format": "wallaby-plan", "version": 8, "table": […], "plan": {…}}`; `codec` says how records
+The form is `{"format": "wallaby-plan", "version": 9, "table": […], "plan": {…}}`; `codec` says how records
 are written. Any change of the plan's classes changes what is written: raise `VERSION` then, and the golden
 file under `tests/plan/fixtures` with it. All workers of a query run the driver's version, so no older version
 is ever read.
@@ -20,7 +20,7 @@ from wallaby.relations.relation import DataFile
 from wallaby.relations.types import DataType
 
 FORMAT: Final = "wallaby-plan"
-VERSION: Final = 8
+VERSION: Final = 9
 _SHARED: Final = (DataType, Column, DataFile)
 
 

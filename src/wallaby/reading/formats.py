@@ -12,6 +12,8 @@ from typing import Final
 from wallaby.relations.formats import Binary, Csv, Format, Json, Orc, Parquet, Text
 
 _PACKAGE: Final = "org.apache.spark.sql.execution.datasources."
+#: The format of Delta tables: Parquet, with facts beside it (`lakes`).
+DELTA: Final = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
 #: Options that select files, which is done by the time the plan is read, or that have no effect.
 _HARMLESS: Final = frozenset(
     {
@@ -94,6 +96,7 @@ def file_format(relation: Mapping[str, object], settings: Mapping[str, str]) -> 
 
 _OPTIONS: Final = {
     "parquet.ParquetFileFormat": _HARMLESS,
+    DELTA: _HARMLESS | {"timestampasof", "versionasof"},
     "orc.OrcFileFormat": _HARMLESS,
     "csv.CSVFileFormat": _HARMLESS - {"compression"} | _OF_LINES | _OF_CSV,
     "json.JsonFileFormat": _HARMLESS - {"compression"} | _OF_LINES | _OF_JSON,

@@ -13,6 +13,7 @@ from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.generators import read_generate
 from wallaby.reading.grouping import read_aggregate, read_named, unique
 from wallaby.reading.joins import read_join
+from wallaby.reading.lakes import read_iceberg
 from wallaby.reading.leaves import LeafCutter
 from wallaby.reading.rows import read_local, read_one_row, read_range
 from wallaby.reading.scans import read_scan
@@ -27,6 +28,7 @@ from wallaby.relations.relation import (
     Limit,
     Project,
     Relation,
+    Scan,
     Sort,
     Union,
     Window,
@@ -43,7 +45,6 @@ REFUSED: Final = {
     "ArrowEvalPython": (_PYTHON, "use built-in functions"),
     "BatchEvalPython": (_PYTHON, "use built-in functions"),
     "CommandResult": (COMMAND, ""),
-    "DataSourceV2ScanRelation": ("this source is not supported yet", "read Parquet files"),
     "EmptyRelation": (LOCAL_ROWS, ""),
     "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
     "LogicalRDD": (
@@ -101,7 +102,16 @@ class RelationReader:
         return None
 
     def _scan(self, node: Node) -> Relation | None:
-        scan = read_scan(node, self._expressions, self._settings, self.storages)
+        return self._readable(read_scan(node, self._expressions, self._settings, self.storages))
+
+    def _scan_of_source(self, node: Node) -> Relation | None:
+        if isinstance(node.field("scan"), dict) and "against" in node.field("scan"):  # type: ignore[operator]
+            return self._readable(read_iceberg(node, self._expressions, self._settings))
+        self._expressions.refuse(node.name, "this source is not supported yet", "read Parquet files")
+        return None
+
+    def _readable(self, scan: Scan | None) -> Scan | None:
+        """The scan, unless one of its files cannot be read."""
         why = None if scan is None else next(filter(None, map(self._unreadable.get, scan.files)), None)
         if scan is None or why is None:
             return scan
@@ -279,6 +289,7 @@ def _in_the_order_below(relation: Relation) -> tuple[Relation, tuple[SortKey, ..
 #: The reader of each operator that runs here, by the name of Catalyst's class.
 READERS: Final[Mapping[str, Callable[[RelationReader, Node], Relation | None]]] = {
     "Aggregate": RelationReader._aggregate,
+    "DataSourceV2ScanRelation": RelationReader._scan_of_source,
     "Expand": RelationReader._expand,
     "Filter": RelationReader._filter,
     "Generate": RelationReader._generate,

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.formats import file_format, is_compressed
+from wallaby.reading.lakes import physical_names, renamed_structs
 from wallaby.reading.storages import storage_name, storage_of
 from wallaby.relations.expression import Column
 from wallaby.relations.formats import Format, Parquet
-from wallaby.relations.relation import Constant, DataFile, Scan
+from wallaby.relations.relation import ANY_TIME, Constant, DataFile, Scan
 from wallaby.relations.storage import Storage
 from wallaby.relations.types import DataType, Kind
 
@@ -27,8 +29,11 @@ _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _CORRUPT: Final = "spark.sql.columnNameOfCorruptRecord"
 #: Session settings with which Spark reads fewer rows than the files have.
 _MUST_BE_FALSE: Final = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-#: Session settings with which Spark does not find a file's columns by their names without regard to case.
-_NAMES_OTHERWISE: Final = ("spark.sql.caseSensitive", "spark.sql.parquet.fieldId.read.enabled")
+#: The session setting with which Spark does not find a file's columns by their names without regard to case.
+_CASE: Final = "spark.sql.caseSensitive"
+#: With this setting Spark finds columns of files by ids, if the table's columns have ids. Delta Lake switches it on.
+_BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
+_ID: Final = '"parquet.field.id"'
 #: Session settings with which Spark changes dates or timestamps while it reads files.
 _TIMES_AS_THEY_ARE: Final = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -48,14 +53,23 @@ def read_scan(
         )
         return None
     before = len(reader.reasons)
+    if relation.get("against"):
+        reader.refuse("LogicalRelation", str(relation["against"]))
+        return None
+    physical = physical_names(relation)
+    if isinstance(physical, str):
+        reader.refuse("LogicalRelation", physical)
+        return None
     format_ = _format(relation, reader, settings)
-    files = _files(relation, reader, storages)
+    files = _files(relation, physical, reader, storages)
     if format_.has_lines and any(is_compressed(file.path) for file in files):
         reader.refuse("LogicalRelation", "compressed files are not supported yet", "use Parquet")
     columns = _columns(node, _names(relation), reader)
     if len(reader.reasons) > before:
         return None
-    names = tuple(column.name for column in columns)
+    names = tuple(physical.get(column.name, column.name) for column in columns)
+    if physical and isinstance(format_, Parquet):
+        format_ = replace(format_, renamed=renamed_structs(relation))
     return Scan(files, columns, names, _label(files), format_)
 
 
@@ -75,8 +89,9 @@ def _format(relation: dict[str, object], reader: ExpressionReader, settings: Map
     for key in _MUST_BE_FALSE:
         if settings.get(key) != "false":
             reader.refuse(name, f"with {key} Spark may leave files out", f"set {key}=false")
-    for key in _NAMES_OTHERWISE:
-        if settings.get(key) != "false":
+    by_id = settings.get(_BY_ID) != "false" and _ID in json.dumps(relation["schema"])
+    for key, matters in ((_CASE, settings.get(_CASE) != "false"), (_BY_ID, by_id)):
+        if matters:
             reader.refuse(name, f"with {key} Spark matches columns in a different way", f"set {key}=false")
     if isinstance(found, Parquet) and _has_times(relation):
         for key, value in _TIMES_AS_THEY_ARE.items():
@@ -93,8 +108,12 @@ def _has_times(relation: dict[str, object]) -> bool:
 
 
 def _files(
-    relation: dict[str, object], reader: ExpressionReader, storages: dict[str, Storage]
+    relation: dict[str, object],
+    physical: Mapping[str, str],
+    reader: ExpressionReader,
+    storages: dict[str, Storage],
 ) -> tuple[DataFile, ...]:
+    """The files of a table. Those of Delta are never written twice, and their time is that of the first copy."""
     directories = relation["directories"]
     if not isinstance(directories, list):
         raise UnreadablePlanError("A relation's directories are not a list.")
@@ -103,11 +122,15 @@ def _files(
     roots = {(scheme, authority) for _, listed in directories for scheme, _, _, _, authority in listed}
     names = _storages(roots, relation, reader, storages)
     for values, listed in directories:
-        constants = _constants(partitions, values, reader)
+        constants = tuple(
+            replace(constant, name=physical.get(constant.name, constant.name))
+            for constant in _constants(partitions, values, reader)
+        )
         for scheme, path, size, time, authority in listed:
             storage = names[scheme, authority]
             address = f"{scheme}://{authority}{path}" if storage else path
-            files.append(DataFile(address, size, time, constants, storage))
+            when = ANY_TIME if "delta" in relation else time
+            files.append(DataFile(address, size, when, constants, storage))
     # Spark's listing is made by several threads; the order of paths is the same every time.
     return tuple(sorted(files, key=lambda file: file.path))
 

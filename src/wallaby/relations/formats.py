@@ -7,9 +7,24 @@ from typing import ClassVar, Final
 
 
 @dataclass(frozen=True, slots=True)
+class FieldId:
+    """A column of a table, or a field of a struct in one, that has an id beside its name."""
+
+    #: Its name, after those of the columns and fields that it is in.
+    path: tuple[str, ...]
+    id: int
+    #: Must every file have it? It may have a value that only the table knows if a file lacks it.
+    in_every_file: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Parquet:
     """Columns in row groups, with statistics."""
 
+    #: Of a table whose columns are found by ids. Only files in which the names lead to the same columns are read.
+    ids: tuple[FieldId, ...] = ()
+    #: Names of structs whose fields have other names in the files than in the table. Files are not read for them.
+    renamed: tuple[str, ...] = ()
     #: Whether the files are lines of text, which may be compressed or malformed.
     has_lines: ClassVar[bool] = False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from wallaby.relations.expression import Aggregation, Column, Expression, Named, SortKey
 from wallaby.relations.formats import PARQUET, Format
@@ -25,6 +26,10 @@ class Constant:
     type: DataType
 
 
+#: The time of a file whose name is never used twice, so that it need not be compared.
+ANY_TIME: Final = -1
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """One file as it was when the query was planned; a different size or time later is an error."""
@@ -32,6 +37,7 @@ class DataFile:
     #: A local path, unless a storage is named.
     path: str
     size_bytes: int
+    #: Or `ANY_TIME`.
     modified_ms: int
     #: These columns are not read from the file, even if it has columns of these names.
     constants: tuple[Constant, ...] = ()

@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from wallaby.batches import stopping
 from wallaby.errors import CorruptFileError, SourceChangedError, SourceGoneError
-from wallaby.relations.relation import DataFile
+from wallaby.relations.relation import ANY_TIME, DataFile
 from wallaby.tables.file_systems import is_local, local_path, open_remote, remote_info
 
 
@@ -48,7 +48,8 @@ def check_unchanged(file: DataFile) -> None:
 
 def _is_as_listed(file: DataFile) -> bool:
     found = local_path(file).stat()
-    return (found.st_size, found.st_mtime_ns // 1_000_000) == (file.size_bytes, file.modified_ms)
+    same_time = file.modified_ms in (ANY_TIME, found.st_mtime_ns // 1_000_000)
+    return found.st_size == file.size_bytes and same_time
 
 
 def _is_as_listed_remotely(file: DataFile) -> bool:
@@ -56,7 +57,8 @@ def _is_as_listed_remotely(file: DataFile) -> bool:
     found = remote_info(file)
     if found.type is not fs.FileType.File or found.mtime_ns is None:
         raise FileNotFoundError("it does not exist")
-    return (found.size, found.mtime_ns // 1_000_000_000) == (file.size_bytes, file.modified_ms // 1_000)
+    same_time = file.modified_ms == ANY_TIME or file.modified_ms // 1_000 == found.mtime_ns // 1_000_000_000
+    return found.size == file.size_bytes and same_time
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.types import DataType
 from wallaby.tables.distinct import GroupValues, distinct_values, values_of_group
 from wallaby.tables.file_columns import column_reason, file_column, read_places
+from wallaby.tables.file_schema import id_reason
 from wallaby.tables.file_systems import is_local
 from wallaby.tables.footer import bounds_of, footer
 from wallaby.tables.formats import file_reason, pieces
@@ -66,7 +67,11 @@ def _file_reason(scan: Scan, file: DataFile) -> str | None:
     reasons = (
         column_reason(file, column, name) for column, name in zip(scan.columns, scan.names, strict=True)
     )
-    return next((why for why in reasons if why is not None), None)
+    renamed = next((name for name in scan.format.renamed if name in scan.names), None)
+    if renamed is not None:
+        return f"fields of the struct {renamed} have other names in {file.path} than in the table"
+    ids = id_reason(file, scan.format, scan.names) if scan.format.ids else None
+    return ids or next((why for why in reasons if why is not None), None)
 
 
 def _has_legacy_calendar(said: Mapping[bytes, bytes]) -> bool:
@@ -136,7 +141,8 @@ def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
         rows = sum(pieces(scan, file).rows for file in scan.files)
         return TableStatistics(scan.files, rows, (), list_splits(scan, target_bytes), scan.format)
     rows = sum(footer(file).num_rows for file in scan.files)
-    return TableStatistics(scan.files, rows, _column_statistics(scan), list_splits(scan, target_bytes))
+    splits = list_splits(scan, target_bytes)
+    return TableStatistics(scan.files, rows, _column_statistics(scan), splits, scan.format)
 
 
 @dataclass(slots=True)
