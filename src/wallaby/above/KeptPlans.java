@@ -184,6 +184,11 @@ public class KeptPlans {
         /** The name of the kept rows; null if Spark computes them. */
         private String kept = null;
         private Object[] figures = null;
+        /** How many partitions Spark was told of; 0 if it has not asked. */
+        private int count = 0;
+        /** A failure that the execution is told when it submits a job, and that execution. */
+        private WallabyException late = null;
+        private String lateIn = null;
         private List<WeakReference> nodes = new ArrayList<WeakReference>();
 
         public Rows(Run run) {
@@ -206,14 +211,58 @@ public class KeptPlans {
             return made;
         }
 
+        /**
+         * Spark remembers an exception that comes while it makes the RDDs of a plan, and operators such as exchanges ask for
+         * the number of partitions then. So a failure waits until the same execution submits a job; the next one runs the part
+         * again, in so many partitions.
+         */
+        public synchronized int count() {
+            if (count == 0) {
+                try {
+                    count = prepare().getNumPartitions();
+                } catch (WallabyException failed) {
+                    String execution = run.plans.rdds.context().getLocalProperty(KeptRdds.EXECUTION);
+                    if (failed.partitions == 0 || execution == null || !makesRdds()) {
+                        throw failed;
+                    }
+                    late = failed;
+                    lateIn = execution;
+                    count = failed.partitions;
+                }
+            }
+            return count;
+        }
+
+        private static boolean makesRdds() {
+            StackTraceElement[] callers = Thread.currentThread().getStackTrace();
+            for (int at = 0; at < callers.length; at++) {
+                if (callers[at].getMethodName().equals("doExecute")) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        private void raiseLate() {
+            WallabyException failed = late;
+            late = null;
+            if (failed != null && lateIn.equals(run.plans.rdds.context().getLocalProperty(KeptRdds.EXECUTION))) {
+                throw failed;
+            }
+        }
+
         public synchronized RDD prepare() {
             run.require();
+            raiseLate();
             KeptRdds rdds = run.plans.rdds;
             if (made == null) {
-                made = rdds.isClosed() ? run.onSpark(0).execute() : begin();
+                made = rdds.isClosed() ? run.onSpark(count).execute() : begin();
+                if (count > 0) {
+                    made = fitted(made, count);
+                }
             } else if (kept != null && !run.stays && (rdds.isClosed() || !rdds.isThere(kept))) {
-                int count = made.getNumPartitions();
-                made = fitted(run.onSpark(count).execute(), count);
+                int before = made.getNumPartitions();
+                made = fitted(run.onSpark(before).execute(), before);
                 kept = null;
                 figures = null;
             }
@@ -242,7 +291,9 @@ public class KeptPlans {
         private RDD begin() {
             Object[] answer = ((List) Calls.apply(run.plans.rdds.context(), run.plans.start, run)).toArray();
             if (answer[0] instanceof String) {
-                throw new WallabyException((String) answer[0], (String) answer[1], (String) answer[2]);
+                WallabyException failed = new WallabyException((String) answer[0], (String) answer[1], (String) answer[2]);
+                failed.partitions = ((Number) answer[3]).intValue();
+                throw failed;
             }
             RDD found = ((SparkPlan) answer[0]).execute();
             kept = (String) answer[1];
@@ -283,6 +334,8 @@ public class KeptPlans {
         private final String condition;
         private final String what;
         private final String written;
+        /** How many partitions the rows would have had at most, if that is known. */
+        int partitions = 0;
 
         /** `written` is the complete error, encoded, if Python raised it. */
         public WallabyException(String condition, String what, String written) {

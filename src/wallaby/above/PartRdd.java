@@ -33,15 +33,18 @@ public class PartRdd extends RDD {
 
     /** Finds the RDD that reads the rows. */
     public interface Source {
-        /** For a new job; may take as long as the part runs. Always has the same number of partitions. */
+        /** For a new job; may take as long as the part runs. Always has as many partitions as `count` says. */
         RDD prepare();
+
+        /** The number of partitions. If only a run tells, it prepares one; a failure is raised when a job is submitted. */
+        int count();
 
         /** As it was prepared last. */
         RDD prepared();
     }
 
     public Partition[] getPartitions() {
-        Partition[] made = new Partition[source.prepare().getNumPartitions()];
+        Partition[] made = new Partition[source.count()];
         for (int at = 0; at < made.length; at++) {
             made[at] = new Place(source, at);
         }

@@ -283,16 +283,21 @@ class Subplans:
             found = self._run(subplan) if subplan.handed_over else (run.onSpark(0), None)
         except QueryError as error:
             if not is_sparks(error, subplan.settings):
-                return said_to_spark(answer, error, subplan)
+                return self._said(answer, error, subplan)
             _log.info(LEFT_WHILE_RUNNING, error.what)
             found = (run.onSpark(0), None)
         except Py4JError as error:  # Spark fails at the part as a query of its own, but not within its query
             _log.info(LEFT_WHILE_RUNNING, error)
             found = (run.onSpark(0), None)
         except WallabyError as error:
-            return said_to_spark(answer, error, subplan)
+            return self._said(answer, error, subplan)
         for each in found:
             answer.add(each)
+        return answer
+
+    def _said(self, answer: Any, error: WallabyError, subplan: Subplan) -> Any:
+        """An error for Spark, with the number of partitions that the rows would have had at most."""
+        said_to_spark(answer, error, subplan).add(self._slots(subplan.site.workers))
         return answer
 
     def _run(self, subplan: Subplan) -> tuple[Any, ...]:
@@ -368,10 +373,13 @@ class Subplans:
         return plan, places.rows, places.size_bytes
 
     def _divided(self, places: KeptPlaces, workers: int) -> tuple[KeptPartition, ...]:
+        is_local = Cluster(self._context).is_local
+        return divided(places.outputs, self._slots(workers), no_more=is_local)
+
+    def _slots(self, workers: int) -> int:
+        """The slots of Spark's in which no TaskManager is."""
         slots = self._context.defaultParallelism
-        if Cluster(self._context).is_local:
-            return divided(places.outputs, max(slots - workers, 1), no_more=True)
-        return divided(places.outputs, slots)
+        return max(slots - workers, 1) if Cluster(self._context).is_local else slots
 
     def _unadapted(self, df: DataFrame) -> DataFrame:
         """The same query without adaptive execution."""

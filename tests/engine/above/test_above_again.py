@@ -137,3 +137,41 @@ def test_what_took_too_long_runs_again(counted: Counted, spark: SparkSession) ->
             assert counted.runs == before + 2, name
     finally:
         spark.conf.unset("spark.wallaby.timeout")
+
+
+#: Tops with which Spark asks for the number of partitions while it makes the RDDs of a plan.
+ASKING: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "coalesce": lambda df: df.coalesce(1),
+    "union": lambda df: df.union(df),
+    "groups": lambda df: df.groupBy("u").count(),
+    "repartition": lambda df: df.repartition(3),
+}
+#: Under adaptive execution Spark itself remembers that the stage of an exchange has failed.
+AGAIN = [("false", name) for name in ASKING] + [("true", "coalesce"), ("true", "union")]
+
+
+@pytest.mark.parametrize(("adaptive", "name"), AGAIN)
+def test_a_failed_part_runs_again_where_its_partitions_were_counted(
+    adaptive: str, name: str, above: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, runs = above.subplans._run, 0
+
+    def fail_first(subplan: Any) -> Any:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            raise QueryTimeoutError("It took too long.")
+        return run(subplan)
+
+    monkeypatch.setattr(above.subplans, "_run", fail_first)
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        df = ASKING[name](over(spark.sql(JOINED)))
+        with pytest.raises(QueryTimeoutError):
+            df.collect()
+        assert runs == 1
+        for _ in range(2):
+            assert rows(df.collect()) == rows(on_spark(spark, ASKING[name](over(spark.sql(JOINED))).collect))
+        assert runs == 2
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
