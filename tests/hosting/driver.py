@@ -12,11 +12,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
-from pyspark import InheritableThread
+from pyspark import InheritableThread, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr, udf
 
@@ -26,6 +27,9 @@ from wallaby.above import partitions
 from wallaby.errors import WallabyError
 from wallaby.spark.bypass import on_spark
 from wallaby_lab import tpch
+
+#: Longer than it takes Spark to notice, and shorter than whoever waits for an answer.
+STANDS_STILL_SECONDS = 200.0
 
 
 def say(what: object) -> None:
@@ -149,6 +153,38 @@ class Program:
             "workers": self.workers(None),
         }
 
+    def read_twice_at_once(self, folder: str) -> dict[str, Any]:
+        """Read rows that stay; the first attempt at one partition stands still among its rows until it is ended."""
+        context, stopped = self.spark.sparkContext, Path(folder) / "stopped"
+        context.setJobGroup("twice", "a read with an attempt that stands still")
+
+        def slow(number: int, rows: Iterable[Any]) -> Iterator[list[str]]:
+            task = TaskContext.get()
+            assert task is not None
+            found = []
+            for row in rows:
+                found.append(str(row))
+                if (number, task.attemptNumber(), len(found)) == (0, 0, 2):
+                    stopped.touch()
+                    time.sleep(STANDS_STILL_SECONDS)
+            yield found
+
+        parts = self.kept.rdd.mapPartitionsWithIndex(slow).collect()
+        found = sorted(row for part in parts for row in part)
+        return {
+            "equal": found == self.expected,
+            "stopped": stopped.exists(),
+            "attempts": self._attempts_of("twice"),
+        }
+
+    def _attempts_of(self, group: str) -> list[dict[str, Any]]:
+        """The attempts at partition 0 of a job group, in their order."""
+        found = [task for task in self._task_data(group) if task.index() == 0]
+        return [
+            {"host": task.host(), "speculative": bool(task.speculative()), "status": str(task.status())}
+            for task in sorted(found, key=lambda task: int(task.attempt()))
+        ]
+
     def read_over_leaves(self, count: int) -> dict[str, Any]:
         """So many queries at once: Spark runs a function of Python, the engine joins and counts, Spark runs another."""
         wallaby.enabling.enable(self.spark)
@@ -175,14 +211,16 @@ class Program:
 
     def _tasks_of(self, group: str) -> list[str]:
         """The status of each task of a job group."""
+        return [str(task.status()) for task in self._task_data(group)]
+
+    def _task_data(self, group: str) -> list[Any]:
         context, jvm = self.spark.sparkContext, cast(Any, self.spark._jvm)
         cast(Any, context._jsc).sc().listenerBus().waitUntilEmpty(60_000)
         store, tracker = cast(Any, context._jsc).sc().statusStore(), context.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
         lists = (store.taskList(stage, 0, 1000) for stage in stages)
-        tasks = (task for each in lists for task in jvm.scala.jdk.javaapi.CollectionConverters.asJava(each))
-        return [str(task.status()) for task in tasks]
+        return [task for each in lists for task in jvm.scala.jdk.javaapi.CollectionConverters.asJava(each)]
 
     def run_watched(self, number: int) -> dict[str, Any]:
         """A query of TPC-H, and what its driver saw of it."""

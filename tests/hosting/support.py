@@ -182,8 +182,13 @@ def address_of_this_host() -> str:
 
 
 @contextlib.contextmanager
-def standalone(directory: Path, workers: int, cores: int) -> Iterator[tuple[str, str]]:
-    """A standalone cluster from PySpark's own wheel: the master's URL and the host's address."""
-    host = address_of_this_host()
-    with Machines(workers, cores, 1024, host, directory) as machines:
+def standalone(
+    directory: Path, workers: int, cores: int, *, own_addresses: bool = False
+) -> Iterator[tuple[str, str]]:
+    """A standalone cluster from PySpark's own wheel: the master's URL and the host's address.
+
+    With `own_addresses`, each worker is a host of its own to Spark, with an address on the loopback.
+    """
+    host = "127.0.0.1" if own_addresses else address_of_this_host()
+    with Machines(workers, cores, 1024, host, directory, own_addresses=own_addresses) as machines:
         yield machines.url, host

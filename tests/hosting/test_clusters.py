@@ -83,6 +83,38 @@ def test_rows_that_stay_are_read_through_the_loss_of_an_executor(data: Path, tmp
         assert until(lambda: len(set(map(executor_of, program.ask("workers")))) == 2), "a new one has another"
 
 
+def test_a_speculative_task_reads_the_same_rows_as_the_one_that_stands_still(
+    data: Path, tmp_path: Path
+) -> None:
+    """Spark starts a second attempt only on another host, so each of the two executors has an address of its own."""
+    conf = {
+        "spark.executor.memory": "512m",
+        "spark.pyspark.python": sys.executable,
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.efficiency.enabled": "false",
+    }
+    with standalone(tmp_path / "cluster", workers=2, cores=2, own_addresses=True) as (url, host):
+        conf["spark.driver.host"] = host
+        with driver(url, data, tmp_path / "driver", conf=conf, task_target=10_000) as program:
+            program.ask("attach")
+            assert until(lambda: len(program.ask("workers")) == 2)
+            kept = program.ask("keep_divided", 8)
+            assert kept["equal"]
+            assert kept["partitions"] > 4
+            read = program.ask("read_twice_at_once", str(tmp_path))
+            assert read["stopped"], "the first attempt had read some of its rows"
+            first, second = read["attempts"]
+            assert (first["speculative"], second["speculative"]) == (False, True)
+            assert first["host"] != second["host"]
+            assert first["status"] != second["status"] == "SUCCESS", (
+                "the rows are those of the second attempt"
+            )
+            assert read["equal"]
+
+
 def test_no_reader_takes_the_slot_of_a_killed_taskmanager(data: Path, tmp_path: Path) -> None:
     """Two readers could run where a TaskManager and one reader do. Then nobody could make the lost rows again."""
     conf = {"spark.executor.memory": "512m"}

@@ -46,15 +46,25 @@ class Machines:
     """A master and a number of worker daemons."""
 
     def __init__(
-        self, count: int, cores: int, megabytes: int, host: str = "127.0.0.1", directory: Path | None = None
+        self,
+        count: int,
+        cores: int,
+        megabytes: int,
+        host: str = "127.0.0.1",
+        directory: Path | None = None,
+        *,
+        own_addresses: bool = False,
     ) -> None:
         """Start them, each with cores and MiB for executors.
+
+        To Spark, all are one host, unless they have `own_addresses` on the loopback.
 
         Raises:
             MachinesError: they do not start; the message has their last output.
         """
         self.count = count
         self._cores, self._megabytes, self._host = cores, megabytes, host
+        self._own_addresses = own_addresses
         self._own_directory = None if directory else tempfile.TemporaryDirectory(prefix="wallaby-machines-")
         self._directory = directory or Path(self._own_directory.name if self._own_directory else "")
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -102,8 +112,9 @@ class Machines:
         for _ in range(self.count - len(self._workers)):
             name = f"worker{self._started}"
             self._started += 1
+            host = f"127.0.0.{1 + self._started}" if self._own_addresses else self._host
             process, log = self._start(
-                name, f"{_DEPLOY}.worker.Worker", "--host", self._host, "--cores", str(self._cores),
+                name, f"{_DEPLOY}.worker.Worker", "--host", host, "--cores", str(self._cores),
                 "--memory", f"{self._megabytes}m", "--webui-port", "0",
                 "--work-dir", str(self._directory / f"{name}-work"), self.url,
             )  # fmt: skip
