@@ -12,6 +12,7 @@ from wallaby.worker.memory.allocator_settings import (
     INSTANT_BYTES_MIN,
     KEEPING_BYTES_MIN,
     allocator_variables,
+    keeps_between_queries,
     set_allocators,
 )
 
@@ -42,6 +43,8 @@ def test_the_larger_the_budget_the_longer_freed_memory_is_kept() -> None:
     assert 0 < int(middle["MIMALLOC_PURGE_DELAY"]) < int(large["MIMALLOC_PURGE_DELAY"])
     assert "dirty_decay_ms:0" in small["_RJEM_MALLOC_CONF"].split(",")
     assert "dirty_decay_ms:0" not in large["_RJEM_MALLOC_CONF"].split(",")
+    assert not keeps_between_queries(KEEPING_BYTES_MIN - 1)
+    assert keeps_between_queries(KEEPING_BYTES_MIN)
 
 
 def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:

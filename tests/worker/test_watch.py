@@ -19,9 +19,10 @@ from wallaby.exchange.memory import ByteBudget
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.pools import KernelPool
+from wallaby.worker.memory import watch as watch_module
 from wallaby.worker.memory.floor import CALM_SECONDS, LET_GO_SECONDS, MIB, MemoryLimits
 from wallaby.worker.memory.states import ChannelStates
-from wallaby.worker.memory.watch import MemoryWatch
+from wallaby.worker.memory.watch import GONE_SECONDS, MemoryWatch
 
 LIMITS = MemoryLimits(1000 * MIB, 300 * MIB)
 WORKER = WorkerId("w0-1")
@@ -125,7 +126,7 @@ class FakeNode:
 class Watched:
     """A watch and everything around it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, keeps: bool = False) -> None:
         self.node, self.gcs, self.figures = FakeNode(), FakeGcs(), Figures()
         self.kernels = KernelPool("test", 2, self.node.end)
         self.backup = Backup(ByteBudget(1 << 30), (directory,), 1 << 40)
@@ -140,6 +141,7 @@ class Watched:
             LIMITS,
             lambda: self.left.append(True),
             self.figures,
+            keeps_freed_memory=keeps,
         )
 
     def look(self, now: float, part: float) -> None:
@@ -230,6 +232,29 @@ def test_a_long_task_beside_short_greedy_ones_is_not_blamed(watched: Watched) ->
     ((query, error),) = watched.node.failed
     assert query == "short"
     assert error.fields["held_bytes"] == 840 * MIB
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_freed_memory_is_given_back_after_a_query_unless_it_is_kept_for_the_next(
+    keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[bool] = []
+    monkeypatch.setattr(watch_module, "give_freed_memory_back", lambda: given.append(True))
+    watched = Watched(tmp_path, keeps=keeps)
+    try:
+        watched.node.serve("first", FakeWork())
+        watched.look(1.0, 0.0)
+        watched.node.worker_queries.clear()
+        watched.node.serve("second", FakeWork())
+        watched.look(2.0, 0.0)
+        watched.look(2.0 + GONE_SECONDS, 0.0)
+        assert bool(given) is not keeps
+        watched.node.worker_queries.clear()
+        for now in (10.0, 10.0 + GONE_SECONDS):
+            watched.look(now, 0.0)
+        assert given
+    finally:
+        watched.close()
 
 
 def test_states_that_grew_while_a_task_of_another_query_ran_are_not_that_tasks(watched: Watched) -> None:

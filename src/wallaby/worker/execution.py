@@ -57,10 +57,14 @@ STATE_BYTES = 1 << 30
 class Execution:
     """What all queries of one TaskManager share, such as the directory to which kernels spill."""
 
-    def __init__(self, local_directory: str, state_bytes: int = STATE_BYTES) -> None:
+    def __init__(
+        self, local_directory: str, state_bytes: int = STATE_BYTES, *, keeps_freed_memory: bool = False
+    ) -> None:
+        """`keeps_freed_memory` leaves what an ended query has freed to the next one."""
         self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
         self.states = ChannelStates(self._directory, state_bytes)
         self._growth = ProcessGrowth()
+        self._keeps_freed_memory = keeps_freed_memory
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """Make the work of one query."""
@@ -74,7 +78,12 @@ class Execution:
             readable=readable_files(payload.plan.fragments),
         )
         return QueryWork(
-            payload.plan, settings, self.states, self._growth, tolerant=payload.tolerance.recorded
+            payload.plan,
+            settings,
+            self.states,
+            self._growth,
+            tolerant=payload.tolerance.recorded,
+            keeps_freed_memory=self._keeps_freed_memory,
         )
 
     def close(self) -> None:
@@ -93,8 +102,10 @@ class QueryWork:
         growth: ProcessGrowth | None = None,
         *,
         tolerant: bool = True,
+        keeps_freed_memory: bool = False,
     ) -> None:
         self._tolerant = tolerant
+        self._keeps_freed_memory = keeps_freed_memory
         self._plan = plan
         self._settings = settings
         self._states = states
@@ -222,7 +233,8 @@ class QueryWork:
             self._shared.clear()
         let_go_of_frames(self._stopped)
         collect_garbage()
-        give_freed_memory_back()
+        if not self._keeps_freed_memory:
+            give_freed_memory_back()
 
     def _key(self, effect: Execute) -> tuple[int, int]:
         """The key of a kernel: a channel, or a thread for all re-reads of a stage."""

@@ -53,6 +53,7 @@ from wallaby.worker.execution import Execution
 from wallaby.worker.executor_slot import spark_id_of_executor
 from wallaby.worker.lease_keeper import LeaseKeeper
 from wallaby.worker.lifeline import Lifeline
+from wallaby.worker.memory.allocator_settings import keeps_between_queries
 from wallaby.worker.memory.floor import MemoryLimits
 from wallaby.worker.memory.shares import MemoryShares
 from wallaby.worker.memory.watch import MemoryWatch
@@ -121,7 +122,8 @@ class _Process:
         budget = ByteBudget(shares.backup_bytes)
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
         self._server = DataServer(host, bootstrap.token, self._node, tls, limits, self._backup)
-        self._execution = Execution(str(directory), shares.state_bytes)
+        keeps = keeps_between_queries(bootstrap.memory_bytes)
+        self._execution = Execution(str(directory), shares.state_bytes, keeps_freed_memory=keeps)
         self._durable_store = None
         if bootstrap.durable_store:
             self._durable_store = DurableStore(bootstrap.durable_store, bootstrap.durable_folder)
@@ -146,6 +148,7 @@ class _Process:
             self._gcs,
             MemoryLimits(bootstrap.memory_bytes, bootstrap.memory_allowance_bytes),
             self._give_up,
+            keeps_freed_memory=keeps,
         )
 
     def _connect(self) -> Connection:

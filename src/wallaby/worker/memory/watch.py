@@ -104,7 +104,10 @@ class MemoryWatch:
         limits: MemoryLimits,
         leave: Callable[[], None],
         looks: MemoryReadings | None = None,
+        *,
+        keeps_freed_memory: bool = False,
     ) -> None:
+        """`keeps_freed_memory` leaves what ended queries have freed to others that are served."""
         self._node = node
         self._kernels = kernels
         self._backup = backup
@@ -132,6 +135,9 @@ class MemoryWatch:
         #: The queries that were served at the last check, and when the remains of ended ones are collected.
         self._served: frozenset[QueryId] = frozenset()
         self._collect_at: float | None = None
+        self._keeps_freed_memory = keeps_freed_memory
+        #: When the memory that they have freed is given back.
+        self._give_back_at: float | None = None
 
     def start(self) -> None:
         """Start watching."""
@@ -191,14 +197,22 @@ class MemoryWatch:
                 pass
 
     def _collect_after_queries(self, now: float) -> None:
-        """Collect cycles of ended queries, once their last steps and calls have released them."""
+        """Collect cycles of ended queries, once their last steps and calls have released them.
+
+        What they have freed is given back then; if it is kept for other queries, when there have been none for a while.
+        """
         served = frozenset(self._node.worker_queries)
         if self._served - served:
-            self._collect_at = now + GONE_SECONDS
+            self._collect_at = self._give_back_at = now + GONE_SECONDS
         self._served = served
+        if self._give_back_at is not None and served and self._keeps_freed_memory:
+            self._give_back_at = now + GONE_SECONDS
         if self._collect_at is not None and now >= self._collect_at:
             self._collect_at = None
-            self._steps.submit(_collect)
+            self._steps.submit(collect_garbage)
+        if self._give_back_at is not None and now >= self._give_back_at:
+            self._give_back_at = None
+            self._steps.submit(give_freed_memory_back)
 
     # --- figures -------------------------------------------------------------------------------------
 
@@ -360,11 +374,6 @@ class MemoryWatch:
             if worker_query.recorder is not None:
                 held = greed_of(worker_query, self._backup, resident).size_bytes
                 worker_query.recorder.short_of_memory(act.name.lower(), used_bytes, limit, held, freed_bytes)
-
-
-def _collect() -> None:
-    collect_garbage()
-    give_freed_memory_back()
 
 
 def _tidy() -> None:
