@@ -20,6 +20,9 @@ _AT_ONCE: Final = 1 << 26
 #: 256 MiB.
 _KEYS_MAX: Final = 1 << 31
 
+#: So many keys are looked up at a time: what is computed on the way stays in the processor's cache.
+BLOCK_ROWS: Final = 1 << 16
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -31,10 +34,28 @@ class KeySet:
     high: int
     bits: npt.NDArray[np.uint8]
 
+    def count(self) -> int:
+        """The number of keys."""
+        return int(np.bitwise_count(self.bits).sum())
+
     def rows_with(
         self, keys: Ints, present: npt.NDArray[np.bool_] | None, *, inside: bool
     ) -> npt.NDArray[Any]:
         """The numbers of the rows whose key is in the set, or of all others. NULL is never in the set."""
+        hit = self.contains(keys, present)
+        return np.flatnonzero(hit if inside else ~hit)
+
+    def contains(self, keys: Ints, present: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+        """Is each key in the set? NULL is not."""
+        if len(keys) <= BLOCK_ROWS:
+            return self._contains(keys, present)
+        hit = np.empty(len(keys), np.bool_)
+        for begin in range(0, len(keys), BLOCK_ROWS):
+            some = slice(begin, begin + BLOCK_ROWS)
+            hit[some] = self._contains(keys[some], None if present is None else present[some])
+        return hit
+
+    def _contains(self, keys: Ints, present: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
         count = self.high - self.low + 1
         # As an unsigned number, the difference of a key out of range is too large on either side.
         at = np.subtract(keys, self.low, dtype=np.int64).view(np.uint64)
@@ -42,10 +63,12 @@ class KeySet:
         if present is not None:
             within &= present
         if not bool(within.all()):
-            at = np.where(within, at, np.uint64(0))
-        found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & np.uint8(1)
-        hit = found.view(np.bool_) & within
-        return np.flatnonzero(hit if inside else ~hit)
+            at *= within
+        found = (
+            self.bits[(at >> np.uint64(3)).view(np.int64)] >> (at & np.uint64(7)).astype(np.uint8)
+        ) & np.uint8(1)
+        within &= found.view(np.bool_)
+        return within
 
 
 def make_key_set(keys: Ints) -> KeySet | None:
