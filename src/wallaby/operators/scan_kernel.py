@@ -15,6 +15,7 @@ from wallaby.batches.task_timing import Lap, lap
 from wallaby.errors import KernelError, MemoryLimitError
 from wallaby.operators.fragment_tree import Trees
 from wallaby.operators.generated_rows import generate_rows
+from wallaby.operators.key_filter import KeyFilter
 from wallaby.operators.program import NOTHING, Batches
 from wallaby.operators.shared import SharedInputs
 from wallaby.operators.state import KernelState, StepResult
@@ -28,7 +29,7 @@ from wallaby.statements.widths import rows_at_once
 from wallaby.tables.footer import check_unchanged
 from wallaby.tables.in_place import MEMORY_BYTES_MIN, reads_in_place, rows_in_place
 from wallaby.tables.key_bounds import KeyBounds
-from wallaby.tables.reading import planned_reading
+from wallaby.tables.reading import Reading, planned_reading
 from wallaby.tables.row_windows import RowWindow, is_read_in_windows, piece_windows, whole_bytes_max, windows
 from wallaby.tables.scan import LargeSplitError, groups_to_read, read_split
 
@@ -49,6 +50,11 @@ class ScanKernel:
         self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
         source = fragment.scan
         self._reading = planned_reading(source, fragment.tree) if isinstance(source, Scan) else None
+        self._key_filter = (
+            KeyFilter(source, fragment.tree, self._bounds, shared, settings.memory_bytes)
+            if isinstance(source, Scan)
+            else None
+        )
         tree = self._reading.tree if self._reading else fragment.tree
         self._trees = Trees(tree, 0, settings, shared)
         self._growth = Growth(tree, 0, settings)
@@ -192,9 +198,16 @@ class ScanKernel:
         if not is_read_in_windows(source, split, conditions, self._reading, self._settings):
             with suppress(LargeSplitError):
                 limit = whole_bytes_max(self._settings)
-                yield RowWindow(0, None, read_split(source, split, now, self._reading, limit).to_batches())
+                reading = self._filtered(split, sides) if prune else self._reading
+                yield RowWindow(0, None, read_split(source, split, now, reading, limit).to_batches())
                 return
         yield from windows(source, split, conditions, more, self._reading, self._settings, row)
+
+    def _filtered(self, split: Split, sides: Mapping[int, Batches]) -> Reading:
+        """The plan for reading a split, with a filter by the keys of side inputs if they are few."""
+        assert self._reading is not None, "how to read a file is planned"
+        assert self._key_filter is not None, "how to read a file is planned"
+        return self._key_filter.reading(self._reading, split.rows, sides)
 
     def _is_pruned(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> bool:
         """Do side inputs exclude rows from the count of a split's rows?"""
@@ -204,6 +217,8 @@ class ScanKernel:
             return False
         if not isinstance(source.format, Parquet):
             return False
+        if self._filtered(split, sides) is not self._reading:
+            return True
         return groups_to_read(source, split, (*conditions, *more)) != groups_to_read(
             source, split, conditions
         )
@@ -252,6 +267,8 @@ class ScanKernel:
         """Drop the indexes of side inputs, and rows set aside."""
         self._drop()
         self._trees.forget()
+        if self._key_filter is not None:
+            self._key_filter.forget()
         if self._in_place is not None:
             self._in_place.forget()
 

@@ -36,6 +36,11 @@ class KeyBounds:
         #: Together with the batches, so that their ids cannot be reused.
         self._found: dict[int, tuple[tuple[pa.RecordBatch, ...], tuple[Expression, ...]]] = {}
 
+    @property
+    def pairs(self) -> Sequence[tuple[Column, int, Column]]:
+        """Columns of the split, each with the side input and its column among whose values a relevant row's must be."""
+        return self._pairs
+
     def conditions(self, sides: Mapping[int, Sequence[pa.RecordBatch]]) -> tuple[Expression, ...]:
         """The conditions that every relevant row meets, given the present side inputs."""
         return tuple(

@@ -32,7 +32,7 @@ class Reading:
 
 def planned_reading(scan: Scan, tree: Relation) -> Reading:
     """Plan the reading for a tree; a tree that uses the split more than once gets all rows and columns."""
-    if sum(source.number == _SPLIT for source in inputs_of(tree)) != 1:
+    if not uses_split_once(tree):
         return Reading(scan, None, (), tree)
     names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
     found: dict[Expression, pl.Expr] = {}
@@ -47,6 +47,11 @@ def planned_reading(scan: Scan, tree: Relation) -> Reading:
     ]
     narrow = replace(scan, columns=tuple(column for column, _ in kept), names=tuple(name for _, name in kept))
     return Reading(narrow, keep, tuple(kept_by), tree)
+
+
+def uses_split_once(tree: Relation) -> bool:
+    """Does a tree use the rows of the split in exactly one place?"""
+    return sum(source.number == _SPLIT for source in inputs_of(tree)) == 1
 
 
 def _without_filters(relation: Relation, names: Names, found: dict[Expression, pl.Expr]) -> Relation:
