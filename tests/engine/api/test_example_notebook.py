@@ -15,6 +15,7 @@ from tests.pages import ROOT
 from tests.spark_sessions import Engines
 
 import wallaby
+from wallaby_lab import tpch
 
 NOTEBOOK = ROOT / "examples" / "first_queries.ipynb"
 
@@ -48,7 +49,9 @@ def as_html(value: Any) -> str:
     return str(value._repr_html_()) if hasattr(value, "_repr_html_") else repr(value)
 
 
-def test_the_notebook_runs_from_top_to_bottom(engines: Engines, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_notebook_runs_from_top_to_bottom(
+    engines: Engines, spark: SparkSession, data: Path, tmp_path: Path
+) -> None:
     engines.close()
     before = {key: spark.conf.get(key, None) for key in (*PATIENT, "spark.wallaby.window")}
     for key, value in PATIENT.items():
@@ -61,6 +64,7 @@ def test_the_notebook_runs_from_top_to_bottom(engines: Engines, spark: SparkSess
         wallaby.disable(spark)
         for key, known in before.items():
             spark.conf.unset(key) if known is None else spark.conf.set(key, known)
+        tpch.register(spark, data)  # the notebook has tables of the same names
     assert notebook.user["rows"] == 600_000
     assert notebook.user["result"].stats.recoveries >= 1, "the killed worker was noticed"
     assert "<table>" in next(text for cell, text in shown.items() if cell.startswith("%%wsql"))
