@@ -134,22 +134,23 @@ def on_spark(spark: SparkSession, df: DataFrame) -> tuple[SparkMoved, Any]:
     """Run a query by Spark and see what its stages wrote."""
     before = _shuffled_bytes(spark)
     answer = df.toArrow()
-    shuffled = _shuffled_bytes(spark) - before
+    shuffled = sum(written for stage, written in _shuffled_bytes(spark).items() if stage not in before)
     sizes = _data_sizes(df._jdf.queryExecution().executedPlan())
     uncompressed = sum(size for name, size in sizes if name.startswith("ShuffleExchange"))
     broadcast = sum(size for name, size in sizes if name.startswith("BroadcastExchange"))
     return SparkMoved(shuffled, uncompressed, broadcast), answer
 
 
-def _shuffled_bytes(spark: SparkSession) -> int:
-    """What all stages of the application have written for shuffles so far."""
+def _shuffled_bytes(spark: SparkSession) -> dict[int, int]:
+    """What each stage that Spark still knows has written for shuffles; it forgets the oldest after a thousand."""
     gateway: Any = spark.sparkContext._gateway
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     nothing = gateway.jvm.java.util.ArrayList()
     quantiles = gateway.new_array(gateway.jvm.double, 0)
     stages = context.statusStore().stageList(nothing, False, False, quantiles, nothing)
-    return sum(stages.apply(at).shuffleWriteBytes() for at in range(stages.size()))
+    found = (stages.apply(at) for at in range(stages.size()))
+    return {int(stage.stageId()): int(stage.shuffleWriteBytes()) for stage in found}
 
 
 def _data_sizes(node: Any) -> list[tuple[str, int]]:
