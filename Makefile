@@ -37,7 +37,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo pipeline test test-lab clusters connect versions lakes browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
+.PHONY: help setup demo pipeline test test-lab clusters hosts connect versions lakes browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ test-lab: setup ## Run the tests of the lab: simulation, chaos, differential, be
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
 	$(BIN)/python -m pytest -m cluster tests/hosting lab/tests/bench $(ARGS)
+
+hosts: setup ## Run a cluster on hosts with a network between them, and cut it (needs root and iproute2; some minutes)
+	$(BIN)/python -m pytest -m hosts lab/tests/hosts tests/hosting $(ARGS)
 
 lakes: setup ## Compare tables of Delta Lake and Iceberg with Spark's (needs Maven; downloads PySpark 4.1 and 60 MB of jars)
 	$(BIN)/python -m tools.run_lakes $(ARGS)

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,6 +87,35 @@ class Program:
             if len(after) == len(before) and after != before:
                 break
         return {"runs": runs, "wrong": wrong, "workers": self.workers(None)}
+
+    def run_for(self, order: list[float]) -> dict[str, Any]:
+        """A query of TPC-H again and again for so many seconds, and at least once: were all answers Spark's?"""
+        number, seconds = int(order[0]), order[1]
+        deadline = time.monotonic() + seconds
+        return self._run_while(number, lambda: time.monotonic() < deadline)
+
+    def run_until_gone(self, order: list[Any]) -> dict[str, Any]:
+        """A query of TPC-H again and again until one of these workers is gone, but not for ever; and once more."""
+        number, workers = order
+        deadline = time.monotonic() + 120
+        answer = self._run_while(number, lambda: not self._gone(workers) and time.monotonic() < deadline)
+        return answer | {"gone": self._gone(workers)}
+
+    def _gone(self, workers: list[str]) -> list[str]:
+        live = {worker.id for worker in self.engine.workers() if worker.is_live}
+        return sorted(set(workers) - live)
+
+    def _run_while(self, number: int, goes_on: Callable[[], bool]) -> dict[str, Any]:
+        if number not in self.answers:
+            self.answers[number] = self.spark.sql(tpch.query(number)).toArrow()
+        say({"going": True})
+        wrong = runs = 0
+        again = True
+        while again:
+            again = goes_on()
+            wrong += not self.engine.to_arrow(self.spark.sql(tpch.query(number))).equals(self.answers[number])
+            runs += 1
+        return {"runs": runs, "wrong": wrong}
 
     def keep(self, number: int) -> dict[str, Any]:
         """Let the rows of a query of TPC-H stay, and read them by Spark's tasks: are they Spark's?"""

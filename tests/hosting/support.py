@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from wallaby_lab.bench.machines import Machines
+from wallaby_lab.hosts.network import Host
 
 #: A busy machine may take this long to start Spark and attach.
 ANSWER_SECONDS = 400.0
@@ -45,6 +46,7 @@ class Driver:
         scratch: Path,
         *,
         conf: dict[str, str] | None = None,
+        host: Host | None,
         **settings: object,
     ) -> None:
         self.scratch = scratch
@@ -60,10 +62,18 @@ class Driver:
         order = {"master": master, "data": str(data), "settings": settings, "conf": base | (conf or {})}
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
         environment["TMPDIR"] = str(scratch)
+        command: tuple[str, ...] = (
+            sys.executable,
+            str(Path(__file__).with_name("driver.py")),
+            json.dumps(order),
+        )
+        if host is not None:
+            environment["SPARK_LOCAL_IP"] = host.address
+            command = host.command(*command)
         self.log = scratch / "driver.log"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("driver.py")), json.dumps(order)],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -164,7 +174,19 @@ class Driver:
 def driver(
     master: str, data: Path, scratch: Path, *, conf: dict[str, str] | None = None, **settings: object
 ) -> Iterator[Driver]:
-    made = Driver(master, data, scratch, conf=conf, **settings)
+    made = Driver(master, data, scratch, conf=conf, host=None, **settings)
+    try:
+        yield made
+    finally:
+        made.quit()
+
+
+@contextlib.contextmanager
+def driver_on(
+    host: Host, master: str, data: Path, scratch: Path, *, conf: dict[str, str], **settings: object
+) -> Iterator[Driver]:
+    """A driver program on a host of a network."""
+    made = Driver(master, data, scratch, conf=conf, host=host, **settings)
     try:
         yield made
     finally:
