@@ -168,7 +168,7 @@ def _deep(spark: SparkSession) -> DataFrame:
 
 
 def _functions(spark: SparkSession) -> DataFrame:
-    change: Any = udf(str, "string")
+    change: Any = udf(lambda value: f"{value}", "string")
     df = spark.table("orders").select("o_orderkey", change("o_clerk").alias("clerk"))
     for number in range(_JOINS):
         other = spark.table("lineitem").select(
@@ -179,7 +179,7 @@ def _functions(spark: SparkSession) -> DataFrame:
 
 
 def _below_function(number: int) -> Make:
-    change: Any = udf(str, "string")
+    change: Any = udf(lambda value: f"{value}", "string")
 
     def make(spark: SparkSession) -> DataFrame:
         df = spark.sql(tpch.query(number))
