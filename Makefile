@@ -37,7 +37,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo pipeline test test-lab clusters hosts connect versions lakes browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
+.PHONY: help setup demo pipeline test test-lab clusters hosts connect versions lakes browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure newcomer pages docs release format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,8 +122,9 @@ differential: setup ## Compare every expression, random queries (QUERIES=1000, t
 	$(BIN)/wallaby differential --tops --queries $(TOPS) --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)"
 	$(BIN)/wallaby differential --page reports/differential.json docs/differential.md
 
-mutants: setup ## Break the protocol on purpose; the simulation must catch each break
-	$(BIN)/wallaby simulate --mutants $(ARGS)
+mutants: setup ## Break the protocol and publishing on purpose; simulation and tests must notice each break
+	$(BIN)/python -m pytest -m mutants tests/above
+	$(BIN)/wallaby simulate --mutants --save reports/mutants.json --commit "$(COMMIT)" $(ARGS)
 
 bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=1; takes a while)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
@@ -178,6 +179,9 @@ memory-exploding: setup ## Run 2,000 random queries with exploding joins under 2
 measure: setup ## Measure a cold start, and what enable costs queries that stay on Spark (on a quiet machine)
 	$(BIN)/python tools/measure/start.py
 	$(BIN)/python tools/measure/enable.py
+
+newcomer: setup ## Type what README and tutorial say, on a fresh clone of the last commit, with own files and mistakes, and time it
+	$(BIN)/python -m tools.measure.newcomer $(ARGS)
 
 pages: setup ## Generate the pages of docs/ that are made from code, and the drawings that are made from reports
 	$(BIN)/python -m tools.write_docs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,17 @@ HERE = Path(__file__).parent
 SHARING = (HERE / "tests" / "engine", HERE / "tests" / "reading")
 
 os.environ.setdefault("SPARK_CONF_DIR", str(HERE / "tests" / "spark_conf"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of garbage collections. With thousands of tests, each would take 0.2 s more."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let Python free the tests, too, when it ends: libraries complain about what is left."""
+    gc.unfreeze()
 
 
 def stop_shared_spark() -> None:

@@ -88,11 +88,11 @@ def build(folder: Path, rows: int) -> int:
     try:
         with wallaby.attach(spark, workers=2) as engine:
             print("\nundisturbed:")
-            make_lake(engine, folder, "calm", lambda act: act())
+            make_lake(engine, folder, "calm", lambda act, _path: act())
             print("\nwith a worker killed in the middle of each write:")
-            make_lake(engine, folder, "stormy", lambda act: with_a_kill(engine, act))
+            make_lake(engine, folder, "stormy", lambda act, path: with_a_kill(engine, act, path))
             print("\nthe same program again:")
-            make_lake(engine, folder, "stormy", lambda act: act())
+            make_lake(engine, folder, "stormy", lambda act, _path: act())
             return compare(spark, folder)
     finally:
         spark.stop()
@@ -121,9 +121,9 @@ def make_raw(raw: Path, rows: int) -> None:
 
 
 def make_lake(
-    engine: Engine, folder: Path, name: str, run: Callable[[Callable[[], None]], str | None]
+    engine: Engine, folder: Path, name: str, run: Callable[[Callable[[], None], Path], str | None]
 ) -> None:
-    """All layers of one lake. `run` runs each write, and may have something to say about it."""
+    """Make all layers of one lake. `run` runs each write to a path, and may have something to say about it."""
     spark, lake = engine.spark, folder / name
     raw = folder / "raw"
     spark.read.schema(ORDERS).csv(str(raw / "orders")).createOrReplaceTempView("raw_orders")
@@ -135,22 +135,25 @@ def make_lake(
             if by is not None:
                 writer = writer.partitionBy(by)
             before, began = len(files_of(path)), time.monotonic()
-            said = run(partial(writer.mode("append").parquet, str(path)))
+            said = run(partial(writer.mode("append").parquet, str(path)), path)
             made = len(files_of(path)) - before
             seconds = time.monotonic() - began
             print(f"  {table}: {made} files in {seconds:.1f} s{f'; {said}' if said else ''}")
             spark.read.parquet(str(path)).createOrReplaceTempView(table)
 
 
-def with_a_kill(engine: Engine, act: Callable[[], None]) -> str:
-    """Write, and kill a worker meanwhile."""
+def with_a_kill(engine: Engine, act: Callable[[], None], path: Path) -> str:
+    """Write, and kill a worker as soon as the first file is there, which no reader sees yet."""
     victim = engine.workers()[0]
+    before = len(files_of(path))
     over, killed = threading.Event(), threading.Event()
 
     def kill() -> None:
-        if not over.wait(0.4):
-            os.kill(victim.pid, signal.SIGKILL)
-            killed.set()
+        while not over.wait(0.01):
+            if len(files_of(path)) > before:
+                os.kill(victim.pid, signal.SIGKILL)
+                killed.set()
+                return
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -163,8 +166,9 @@ def with_a_kill(engine: Engine, act: Callable[[], None]) -> str:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The data files of a table."""
-    return sorted(path.rglob("*.parquet"))
+    """List the data files of a table, with those that are being written."""
+    found = ((Path(folder), names) for folder, _, names in os.walk(path))
+    return sorted(folder / name for folder, names in found for name in names if name.endswith(".parquet"))
 
 
 def compare(spark: SparkSession, folder: Path) -> int:

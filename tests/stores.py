@@ -11,18 +11,19 @@ from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 BUCKET = "wallaby"
-_NO_WRITES = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{BUCKET}/*"}
-    ],
-}
+
+
+def no_writes(bucket: str) -> dict[str, object]:
+    """A policy that lets nobody write to a bucket."""
+    denied = {"Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": "*", **denied}]}
 
 
 class S3Server:
     """A server with one bucket, to which anything may happen."""
 
-    def __init__(self) -> None:
+    def __init__(self, bucket: str) -> None:
+        self.bucket = bucket
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         self._is_running = True
@@ -37,7 +38,7 @@ class S3Server:
         """The address of a directory in the bucket."""
         endpoint = self.address.replace(":", "%3A")
         options = f"endpoint_override=http%3A%2F%2F{endpoint}&region=us-east-1"
-        return f"s3://someone:secret@{BUCKET}/store?{options}"
+        return f"s3://someone:secret@{self.bucket}/store?{options}"
 
     def make_bucket(self) -> None:
         files = fs.S3FileSystem(
@@ -48,17 +49,17 @@ class S3Server:
             region="us-east-1",
             allow_bucket_creation=True,
         )
-        files.create_dir(BUCKET)
+        files.create_dir(self.bucket)
 
     def lose_bucket(self) -> None:
         """With all that is in it."""
         self._ask("POST", "moto-api/reset")
 
     def deny_writes(self) -> None:
-        self._ask("PUT", f"{BUCKET}?policy", json.dumps(_NO_WRITES).encode())
+        self._ask("PUT", f"{self.bucket}?policy", json.dumps(no_writes(self.bucket)).encode())
 
     def allow_writes(self) -> None:
-        self._ask("DELETE", f"{BUCKET}?policy")
+        self._ask("DELETE", f"{self.bucket}?policy")
 
     def _ask(self, method: str, path: str, body: bytes = b"") -> None:
         headers = {"Content-Type": "application/json"}  # else it is taken for a form
@@ -72,9 +73,9 @@ class S3Server:
 
 
 @contextmanager
-def s3_service() -> Iterator[S3Server]:
+def s3_service(bucket: str = BUCKET) -> Iterator[S3Server]:
     """A server that runs as long as this does, unless it is stopped."""
-    server = S3Server()
+    server = S3Server(bucket)
     try:
         yield server
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tools.rooms import ARCHITECTURE, architecture, calls, drawn_calls, drawn_rooms, rooms
 
 PAGE = ARCHITECTURE.read_text(encoding="utf-8")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tools.check_house import (
+    LINES_MAX,
+    LISTS,
     PLAIN,
     ROOT,
     anchors,
     check_commits,
     check_folders,
     check_glossary,
+    check_length,
     check_links,
     named_types,
     private_names,
@@ -88,9 +92,29 @@ def test_a_class_shares_its_name_with_no_other() -> None:
 
 def test_a_folder_of_sources_is_no_long_list() -> None:
     modules = [Path(f"lab/src/room/{number}.py") for number in range(20)]
-    assert list(check_folders([*modules, Path("lab/src/room/__init__.py"), Path("lab/src/room/x.lua")])) == []
-    (long,) = check_folders([*modules, Path("lab/src/room/more.py")])
-    assert long == "lab/src/room: 21 modules, at most 20: divide the folder"
+    beside = [
+        Path("lab/src/room/__init__.py"),
+        Path("lab/src/room/q01.sql"),
+        Path("lab/src/room/java/X.java"),
+    ]
+    assert list(check_folders([*modules, *beside])) == []
+    for more in ("more.py", "More.java", "more.lua"):
+        (long,) = check_folders([*modules, Path("lab/src/room", more)])
+        assert long == "lab/src/room: 21 source files, at most 20: divide the folder"
+
+
+def test_the_scripts_of_the_control_store_are_a_list_on_purpose() -> None:
+    scripts = [Path(f"src/wallaby/gcs/scripts/{number}.lua") for number in range(30)]
+    assert list(check_folders(scripts)) == []
+    assert all((ROOT / folder).is_dir() for folder in LISTS)
+
+
+@pytest.mark.parametrize("name", ["x.py", "X.java", "x.lua"])
+def test_a_long_source_file_has_two_ideas(name: str) -> None:
+    path = ROOT / "src" / "room" / name
+    assert list(check_length(path, "\n" * LINES_MAX)) == []
+    (long,) = check_length(path, "\n" * (LINES_MAX + 1))
+    assert long == f"src/room/{name}: 501 lines, at most 500: give each idea its own file"
 
 
 def test_folders_of_tests_and_tools_are_no_long_lists_either() -> None:
@@ -98,7 +122,7 @@ def test_folders_of_tests_and_tools_are_no_long_lists_either() -> None:
     (long,) = check_folders(
         [*modules, Path("tests/room/conftest.py"), *(Path(f"docs/{n}.py") for n in range(30))]
     )
-    assert long == "tests/room: 21 modules, at most 20: divide the folder"
+    assert long == "tests/room: 21 source files, at most 20: divide the folder"
 
 
 def test_public_classes_are_those_at_the_top_without_an_underscore() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from wallaby.config.registry import PREFIX, REPLACED, SETTINGS
@@ -21,6 +23,12 @@ def test_a_former_key_is_refused_with_what_to_set_instead(old: str) -> None:
 def test_a_former_keyword_is_refused_too(old: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"{old}\. Set {PREFIX}faultTolerance\.policy="):
         read_settings({}, {old: "false"})
+
+
+def test_what_only_sessions_have_is_refused_as_an_argument() -> None:
+    with pytest.raises(ConfigurationError, match=r"every query reads spark\.wallaby\.enabled") as refused:
+        read_settings({}, {"enabled": False})
+    assert 'spark.conf.set("spark.wallaby.enabled", "false")' in str(refused.value)
 
 
 def test_a_key_with_a_typing_error_is_answered_with_its_neighbour() -> None:
@@ -43,8 +51,10 @@ def test_a_key_that_is_like_no_other_is_answered_with_where_they_are_listed() ->
 @pytest.mark.parametrize(
     ("key", "text", "bounds"),
     [
-        ("memory.allowance", "1m", "at least 256m"),
+        ("memory.allowance", "1m", "between 256m and 64t"),
         ("memory", "100t", "between 0 and 64t"),
+        ("window", "99999999t", "between 1 and 64t"),
+        ("timeout", "99999999h", "between 0s and 31622400s"),
         ("lease", "0.1", "between 0.2s and 600s"),
         ("channels", "-1", "between 0 and 1024"),
     ],
@@ -53,4 +63,32 @@ def test_a_value_out_of_range_is_answered_with_the_range_as_one_would_write_it(
     key: str, text: str, bounds: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=rf"Set it to {bounds}\."):
+        read_settings({PREFIX + key: text}, {})
+
+
+def test_every_number_has_bounds_that_no_clock_and_no_integer_exceeds() -> None:
+    numbers = [setting for setting in SETTINGS if setting.kind in ("number", "bytes", "seconds")]
+    assert [setting.key for setting in numbers if setting.least is None or setting.most is None] == []
+    times = [setting.most for setting in numbers if setting.kind == "seconds"]
+    assert max(filter(None, times)) < threading.TIMEOUT_MAX
+    assert max(filter(None, (setting.most for setting in numbers))) < 1 << 63
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("threads", "1_0"),
+        ("threads", "\N{ARABIC-INDIC DIGIT THREE}"),
+        ("threads", "1.5"),
+        ("memory", "\N{ARABIC-INDIC DIGIT THREE}g"),
+        ("memory", "1.5g"),
+        ("memory", ""),
+        ("timeout", "\N{ARABIC-INDIC DIGIT THREE}s"),
+        ("timeout", "inf"),
+        ("timeout", "-5s"),
+        ("enabled", "yes"),
+    ],
+)
+def test_a_text_that_spark_would_not_read_is_refused(key: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not valid"):
         read_settings({PREFIX + key: text}, {})

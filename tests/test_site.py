@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+
 from tools.site_pages import (
     ROOT,
     ROOT_PAGES,

@@ -25,6 +25,10 @@ FLOAT = DataType(Kind.FLOAT)
 BINARY = DataType(Kind.BINARY)
 
 
+def map_of(key: DataType, value: DataType) -> DataType:
+    return DataType(Kind.MAP, children=(key, value))
+
+
 def column(number: int, type_: DataType, name: str = "") -> Column:
     return Column(number, name or f"col{number}", type_, nullable=True)
 

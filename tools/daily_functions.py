@@ -20,7 +20,7 @@ from wallaby.catalyst.data_types import data_type
 from wallaby.catalyst.jvm import plan_of
 from wallaby.catalyst.node import Node
 from wallaby.functions.casts.casts import CASTS
-from wallaby.functions.entry import State
+from wallaby.functions.entry import Exactness
 from wallaby.functions.registry import REGISTRY
 from wallaby.reading.windows import FUNCTIONS as WINDOW_FUNCTIONS
 
@@ -77,7 +77,7 @@ def _native(name: str, group: str) -> bool:
         source, target = (data_type(part) for part in name.removeprefix("Cast:").split(">"))
         return source is not None and target is not None and (source.kind, target.kind) in CASTS
     entry = REGISTRY.get(name)
-    known = entry is not None and entry.state is not State.UNSUPPORTED
+    known = entry is not None and entry.exactness is not Exactness.UNSUPPORTED
     return known or name in _GENERATORS or (group == "windows" and name in WINDOW_FUNCTIONS)
 
 

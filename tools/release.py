@@ -45,7 +45,6 @@ with wallaby.attach(spark, workers=1) as engine:
     assert result.rows() == query.collect()
     assert result.native and not engine.fallback_reasons(query)
 spark.stop()
-print("smoke query: the same rows as Spark")
 """
 
 
@@ -124,8 +123,8 @@ def _version(python: str) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
-def run(*command: str | Path, cwd: Path = ROOT, quiet: bool = False) -> None:
-    """Run a command and show its output; if it is to be quiet, only if it fails."""
+def run(*command: str | Path, cwd: Path = ROOT, quiet: bool = False) -> str:
+    """Run a command and show its output; if it is to be quiet, only if it fails, and otherwise return it."""
     print("+", *(word for word in command if word is not SMOKE), flush=True)
     ended = subprocess.run(  # noqa: S603 - the commands of this file
         [str(word) for word in command],
@@ -138,6 +137,7 @@ def run(*command: str | Path, cwd: Path = ROOT, quiet: bool = False) -> None:
     if ended.returncode:
         print(ended.stdout or "", ended.stderr or "")
         raise ReleaseError(f"{command[0]} exited with {ended.returncode}")
+    return f"{ended.stdout or ''}{ended.stderr or ''}"
 
 
 def build() -> None:
@@ -190,7 +190,15 @@ def try_out(minor: int, python: str) -> None:
         run(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints, *wheels)
         run(own, "-m", "pip", "check")
         run(there / "venv" / "bin" / "wallaby", "--version", cwd=there)
-        run(own, "-c", SMOKE, cwd=there)
+        said = run(own, "-c", SMOKE, cwd=there, quiet=True)
+        if noise := noisy(said):
+            raise ReleaseError(f"the smoke query worked, but logged: {noise}")
+        print("smoke query: the same rows as Spark")
+
+
+def noisy(said: str) -> str:
+    """The first line of a log that a user would take for a failure."""
+    return next((line for line in said.splitlines() if " ERROR " in line or "Traceback" in line), "")
 
 
 def main() -> int:

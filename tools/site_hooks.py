@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+
 from tools.site_pages import as_page, for_site, linked_sources, root_pages, source_page, with_drawings
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from tools.daily_functions import Daily, kept
 from tools.rooms import ARCHITECTURE, architecture
 from tools.write_reference import api, commands, error_page, events
-
 from wallaby.catalyst.data_types import (
     ARRAYS,
     BOOLEANS,
@@ -26,7 +25,7 @@ from wallaby.catalyst.data_types import (
 )
 from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default, shown_value
 from wallaby.functions.casts.casts import CASTS
-from wallaby.functions.entry import Entry, State
+from wallaby.functions.entry import Entry, Exactness
 from wallaby.functions.registry import FAMILIES
 from wallaby.reading.joins import KINDS
 from wallaby.reading.leaves import NARROW
@@ -170,7 +169,7 @@ def compatibility() -> str:
 
 
 def _expression(entry: Entry) -> str:
-    native = "no" if entry.state is State.UNSUPPORTED else "yes"
+    native = "no" if entry.exactness is Exactness.UNSUPPORTED else "yes"
     arguments = ", ".join(_KIND_SETS.get(kinds) or _named(kinds, " or ") for kinds in entry.takes)
     note = entry.note + (f" ({entry.remedy})" if entry.remedy else "")
     return f"| `{entry.catalyst}` | {native} | {arguments} | {note} |"

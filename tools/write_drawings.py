@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from wallaby_lab.bench.figures import at_scale
 from wallaby_lab.bench.paper.written import PREDICTED, redrawn
 from wallaby_lab.bench.plots import Drawing, draw_queries
 from wallaby_lab.bench.report import drawings, of_json
@@ -35,7 +36,9 @@ def of_recovery() -> Drawing:
     report = json.loads((ROOT / "reports" / f"{RECOVERY}.json").read_text(encoding="utf-8"))
     scales = {name: described.rpartition("data ")[2] for name, described in report["contenders"].items()}
     ratios = {
-        f"{name}, {scales[name]}": {int(query): float(found["ratio"]) for query, found in by_query.items()}
+        f"{name}, {at_scale(scales[name])}": {
+            int(query): float(found["ratio"]) for query, found in by_query.items()
+        }
         for name, by_query in report["figures"].items()
     }
     return draw_queries(

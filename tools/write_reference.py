@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
-from typing import Any
+from textwrap import dedent
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -48,13 +49,17 @@ def api() -> str:
         for name in names:
             known = getattr(wallaby, name)
             is_record = isinstance(known, type) and is_dataclass(known)
-            lines += _record(known) if is_record else [f"::: {known.__module__}.{name}", ""]
+            lines += record_lines(known) if is_record else [f"::: {known.__module__}.{name}", ""]
     lines += ["## Errors", "", "All errors are in `wallaby.errors`: see [errors](errors.md).", ""]
     return "\n".join(lines)
 
 
-def _record(kind: type) -> list[str]:
-    """A record with its fields, each with the comment above it, and its properties."""
+def record_lines(kind: type) -> list[str]:
+    """A record with its public fields, each with the comment above it, and its properties.
+
+    Raises:
+        ValueError: a public field has no comment of its own.
+    """
     lines = [
         f"### {kind.__name__}",
         "",
@@ -63,13 +68,13 @@ def _record(kind: type) -> list[str]:
         "| field | type | meaning |",
         "|---|---|---|",
     ]
-    said: list[str] = []
-    for line in inspect.getsource(kind).splitlines():
+    types, said = get_type_hints(kind), []
+    for line in dedent(inspect.getsource(kind)).splitlines():
         if line.startswith("    #: "):
             said.append(line.removeprefix("    #: "))
         elif found := _FIELD.match(line):
-            shown = found[2].replace("|", "\\|")
-            lines.append(f"| `{found[1]}` | `{shown}` | {' '.join(said)} |")
+            if not found[1].startswith("_"):
+                lines.append(_field(kind, found[1], _shown(types[found[1]], found[2]), " ".join(said)))
             said = []
     for name, value in vars(kind).items():
         if isinstance(value, property):
@@ -77,6 +82,18 @@ def _record(kind: type) -> list[str]:
         elif inspect.isfunction(value) and not name.startswith("_"):
             lines.append(f"| `{name}()` | | {inspect.getdoc(value)} |")
     return [*lines, ""]
+
+
+def _field(kind: type, name: str, shown: str, meaning: str) -> str:
+    if not meaning:
+        raise ValueError(f"{kind.__name__}.{name} has no comment: say what it means, in a line above it")
+    return f"| `{name}` | `{shown}` | {meaning} |"
+
+
+def _shown(type_: Any, written: str) -> str:
+    """A type as the source has it; the words behind a name for some words."""
+    words = ", ".join(f'"{word}"' for word in get_args(type_)) if get_origin(type_) is Literal else ""
+    return f"Literal[{words}]" if words else written.replace("|", "\\|")
 
 
 _ERRORS = """# Errors
@@ -107,7 +124,7 @@ def error_page() -> str:
     ours: list[type[WallabyError]] = []
     data: list[type[WallabyError]] = []
     for kind in _subclasses(WallabyError):
-        if kind.__module__.startswith("wallaby.errors."):
+        if kind.__module__.startswith("wallaby.errors.") and not kind.__name__.startswith("_"):
             (data if kind.__module__ == "wallaby.errors.values" else ours).append(kind)
     lines = [_ERRORS, "## Errors of the engine", "", "| class | condition | meaning |", "|---|---|---|"]
     lines += map(_error, sorted(ours, key=lambda kind: kind.__name__))

@@ -72,10 +72,13 @@ _HOMES = {
     "load_ipython_extension": "wallaby.notebook",
     "serve": "wallaby.serving",
 }
+#: Whoever asks for one of these is about to start an engine.
+_STARTS = ("attach", "enable", "serve")
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module  # noqa: PLC0415 - keeps the name out of this module
+    import sys  # noqa: PLC0415 - keeps the names out of this module
+    from importlib import import_module  # noqa: PLC0415 - as above
 
     if name == "errors":
         return import_module("wallaby.errors")
@@ -83,6 +86,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'wallaby' has no attribute {name!r}")
     # Modules of the engine import what older versions of PySpark lack.
     import_module("wallaby.catalyst.spark_versions").check_version()
+    if name in _STARTS and "wallaby.engine" not in sys.modules:
+        import_module("wallaby.waking").wake_python()
     return getattr(import_module(_HOMES[name]), name)
 
 

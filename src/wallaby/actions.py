@@ -10,6 +10,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.results.result import Result
+from wallaby.results.spark_result import SparkResult
 from wallaby.spark.bypass import on_spark
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SHOW_ROWS_MAX = (1 << 31) - 1
 
 
 class Actions(ABC):
-    """What `Engine` has in common with a DataFrame.
+    """The methods that `Engine` shares with a DataFrame.
 
     All of them raise `InvalidArgumentError` for anything but a DataFrame, `AttachError` if the engine is closed,
     `QueryError` if a query fails, and PySpark's own errors where PySpark would.
@@ -76,7 +77,10 @@ class Actions(ABC):
     def show(self, df: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
         """Print the first `n` rows as a table, exactly as `df.show(n, truncate, vertical)` does."""
         require_dataframe(df)
-        result = self.run_native(df.limit(n + 1)) if can_be_shown(n) else None
+        result = self.run(df.limit(n + 1)) if can_be_shown(n) else None
+        if isinstance(result, SparkResult):
+            result.ask(lambda: df.show(n, truncate, vertical))
+            return
         shown = df if result is None else as_local_rows(df, result)
         with on_spark():
             shown.show(n, truncate, vertical)

@@ -10,12 +10,14 @@ or a file that it names were not understood; 130 it was interrupted (Ctrl-C).
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from wallaby.commands import connect, doctor, history, report, sql
@@ -24,6 +26,7 @@ from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
 
+_JAVA_CLASS = re.compile(r"^(: )?([\w$]+\.)+[\w$]+: ")
 _EXIT_CODES = """
 Exit codes: 0 success; 1 failure; 2 the command was not understood; 130 interrupted.
 """
@@ -78,7 +81,7 @@ def main() -> None:
     except WallabyError as error:
         note(f"wallaby: {error}")
         sys.exit(1)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         note(f"wallaby: {_first_line(error)}")
         sys.exit(1)
 
@@ -88,8 +91,12 @@ def _is_not_an_interrupt(record: logging.LogRecord) -> bool:
     return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
 
 
-def _first_line(error: PySparkException) -> str:
-    """The first line of Spark's message, without the plan and the stack that follow."""
-    return next(
-        (line.strip().rstrip(";") for line in str(error).splitlines() if line.strip()), type(error).__name__
-    )
+def _first_line(error: PySparkException | Py4JJavaError) -> str:
+    """The first line of Spark's message, without the plan and the stack that follow.
+
+    PySpark leaves some errors of the JVM as they are. Those begin with a line of Py4J's, and then name a Java class.
+    """
+    lines = [line.strip().rstrip(";") for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, Py4JJavaError):
+        lines = [_JAVA_CLASS.sub("", line) for line in lines[1:]]
+    return lines[0] if lines else type(error).__name__

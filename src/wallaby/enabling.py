@@ -26,6 +26,7 @@ from wallaby.config.settings import is_switched_on
 from wallaby.engine import Engine, attach, attached_to
 from wallaby.errors import AttachError, InvalidArgumentError
 from wallaby.results.result import Result
+from wallaby.results.spark_result import SparkResult
 from wallaby.spark.bypass import is_on_spark, on_spark
 
 _SWITCH = "spark.wallaby.enabled"
@@ -90,7 +91,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Was this session given to `enable`, and not yet disabled?"""
+    """Is this session enabled?"""
     known = _enabled.get(id(spark))
     return known is not None and known.engine.is_open
 
@@ -149,7 +150,7 @@ def _engine_for(df: DataFrame) -> Engine | None:
 
 
 def _of_same_application(session: SparkSession) -> _Enabled | None:
-    """What is enabled for the session from which this one was created, if that is known."""
+    """The enabled session from which this one was created, if that is known."""
     if session in _disabled:
         return None
     context = session.sparkContext
@@ -161,8 +162,8 @@ def _answered(df: DataFrame, ours: Callable[[Result], Any], sparks: Callable[[],
     engine = _engine_for(df)
     if engine is None:
         return sparks()
-    result, record = engine._started(df)
-    return record.answered_by_spark(sparks) if result is None else ours(result)
+    result, _ = engine._started(df)
+    return result.ask(sparks) if isinstance(result, SparkResult) else ours(result)
 
 
 def _collect(original: Callable[[DataFrame], Any]) -> Callable[..., Any]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -18,25 +20,28 @@ from wallaby.above.dataframe import KeptDataFrame
 from wallaby.above.subplans import UnkeepableError
 from wallaby.above.writer import EngineWriter
 from wallaby.actions import Actions, require_dataframe
-from wallaby.asking import Asking
 from wallaby.config.settings import Settings, read_settings
 from wallaby.engine_parts import EngineParts
+from wallaby.engine_status import EngineStatus
 from wallaby.errors import (
     AttachError,
     InvalidArgumentError,
 )
 from wallaby.inspection import Inspection
+from wallaby.lakes.delta import read_delta
+from wallaby.lakes.iceberg import read_iceberg
+from wallaby.observe.about import About
 from wallaby.observe.analyze import analyzed
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.planned import Planned
 from wallaby.results.following import FollowedQuery
+from wallaby.results.lifetime import QueryLifetime
 from wallaby.results.record import explained
-from wallaby.results.result import Result, SparkResult
+from wallaby.results.result import Result
 from wallaby.results.shown import Explained
+from wallaby.results.spark_result import SparkResult
 from wallaby.spark.checks import check_session
 from wallaby.spark.session_settings import SessionSettings, entries_of
-from wallaby.ui.engine_source import EngineSource
-from wallaby.ui.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter
@@ -112,7 +117,7 @@ def explain_last(spark: SparkSession | None = None) -> str:
     return explained(history[-1]) if history else "No query has run yet."
 
 
-class Engine(EngineParts, Actions, Asking):
+class Engine(Actions, EngineStatus):
     """An engine on one Spark application: `attach` makes it. Any number of threads may use it at once.
 
     It is a context manager, which closes the engine at the end.
@@ -124,10 +129,14 @@ class Engine(EngineParts, Actions, Asking):
     """
 
     def __init__(self, spark: SparkSession, settings: Settings, session: SessionSettings) -> None:
+        self.spark = spark
+        self.settings = settings
         self._closed = False
-        super().__init__(spark, settings, session)
+        self._parts = EngineParts(spark, settings, session, self.close, self._require_open)
+        self.tolerance = self._parts.tolerance
+        self.subplans = self._parts.subplans
         try:
-            self._start_parts()
+            self._parts.start()
             if self._wants_page():
                 _log.info("live page: %s", self.ui.url)
         except BaseException:
@@ -156,8 +165,10 @@ class Engine(EngineParts, Actions, Asking):
             >>> for batch in result.batches():
             ...     print(batch.num_rows)
         """
-        result, record = self._started(df, observed=observed)
-        return SparkResult(df, record=record) if result is None else result
+        result, _ = self._started(df, observed=observed)
+        if isinstance(result, SparkResult):
+            result.rest()
+        return result
 
     def run_native(self, df: DataFrame, *, observed: bool = False) -> Result | None:
         """Start a query only if the engine can run it; otherwise return None, and log why.
@@ -165,31 +176,33 @@ class Engine(EngineParts, Actions, Asking):
         `fallback_reasons` has the reasons too. Arguments and errors are those of `run`.
         """
         result, record = self._started(df, observed=observed)
-        if result is None:
+        if isinstance(result, SparkResult):
             record.finish("left to the caller")
+            return None
         return result
 
-    def _started(self, df: DataFrame, *, observed: bool = False) -> tuple[Result | None, FollowedQuery]:
+    def _started(self, df: DataFrame, *, observed: bool = False) -> tuple[Result, FollowedQuery]:
         """Start a query if the engine can run it, and record it in either case."""
-        settings, site = self._settings(df), self._site
-        about = self._jobs.about(df)
-        record = self._recording.begin(about)
+        settings, site = self._settings(df), self._parts.site
+        about = self._parts.jobs.about(df)
+        recording = self._parts.recording
+        record, lifetime = recording.begin(about), self._lifetime(df, about, settings)
         try:
-            with self._jobs.planning(df.sparkSession, about) as planning:
-                planned = site.planner.plan(df, settings, planning.begin)
+            with lifetime.planning():
+                planned = site.planner.plan(df, settings, lifetime.begin)
             if planned.physical is None:
                 record.on_spark(planned.reasons)
-                self._recording.warn(planned.reasons)
-                planning.finish()
-                return None, record
+                recording.warn(planned.reasons)
+                lifetime.end_job()
+                return SparkResult(df, lifetime, record=record), record
             observed = observed or bool(settings.event_log_dir)
-            result = self._runner.start(
+            result = self._parts.runner.start(
                 site,
                 df,
                 planned,
                 planned.physical,
                 settings,
-                planning.begin(),
+                lifetime,
                 observed=observed,
                 record=record,
             )
@@ -198,19 +211,22 @@ class Engine(EngineParts, Actions, Asking):
             raise
         return result, record
 
+    def _lifetime(self, df: DataFrame, about: About, settings: Settings) -> QueryLifetime:
+        return QueryLifetime(partial(self._parts.jobs.begin, df.sparkSession, about), settings.timeout)
+
     def _settings(self, df: DataFrame) -> Settings:
         """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
         require_dataframe(df)
-        entries = self._jobs.settings(df.sparkSession)
-        return self._settings_from(entries, is_own=df.sparkSession is self.spark)
+        entries = self._parts.jobs.settings(df.sparkSession)
+        return self._parts.settings_from(entries, is_own=df.sparkSession is self.spark)
 
     def _plan(self, df: DataFrame) -> Planned:
-        return self._site.planner.plan(df, self._settings(df))
+        return self._parts.site.planner.plan(df, self._settings(df))
 
     @property
     def inspection(self) -> Inspection:
         """For tests and measurements of Wallaby itself: what happened inside; see `wallaby.inspection`."""
-        return Inspection(self._deployment, lambda df: self._plan(df).physical)
+        return Inspection(self._parts.deployment, lambda df: self._plan(df).physical)
 
     # --- kept rows -----------------------------------------------------------------------------------
 
@@ -239,7 +255,8 @@ class Engine(EngineParts, Actions, Asking):
         try:
             return self.subplans.dataframe(df)
         except UnkeepableError as error:
-            _log.warning("The rows stay in Spark's cache, because Spark runs the query: %s", error)
+            # As text: who keeps log records would keep the error's frames, and with them the DataFrame
+            _log.warning("The rows stay in Spark's cache, because Spark runs the query: %s", str(error))
             return df.persist()
 
     def persist(self, df: DataFrame) -> DataFrame:
@@ -257,9 +274,16 @@ class Engine(EngineParts, Actions, Asking):
         """
         kept = self.dataframe(df)
         if isinstance(kept, KeptDataFrame):
-            kept.run()
-        else:
+            if kept.run():
+                return kept
+            kept.unpersist()
+            _log.warning("The rows stay in Spark's cache, because the query was left to Spark while it ran.")
+            kept = df.persist()
+        try:
             kept.count()
+        except BaseException:
+            kept.unpersist()
+            raise
         return kept
 
     # --- tables --------------------------------------------------------------------------------------
@@ -269,8 +293,8 @@ class Engine(EngineParts, Actions, Asking):
 
         It needs no `enable`. Besides PySpark's options it has `key`, a name for this write: a second write to the same
         table under the same key does nothing, and one that was cut off, even with its driver, is undone first. A write
-        with a key has to be of Parquet files on a file system of the hosts, from a query that runs here as a whole;
-        any other is refused.
+        with a key has to be of Parquet files on a file system of the hosts or on S3, from a query that runs here as a
+        whole, or to a table of Delta Lake or Iceberg; any other is refused.
 
         Args:
             df: The query.
@@ -285,6 +309,51 @@ class Engine(EngineParts, Actions, Asking):
         require_dataframe(df)
         self._require_open()
         return EngineWriter(self.subplans, df)
+
+    def read_delta(self, path: str | Path, version: int | None = None) -> DataFrame:
+        """Return a DataFrame over a table of Delta Lake, without Spark's jars for it, on any Spark.
+
+        The package `deltalake` (the extra `wallaby[deltalake]`) says which files the version has; Spark, and so
+        Wallaby, reads them. The DataFrame stays that of its version.
+
+        Args:
+            path: The folder of the table, on a file system of the hosts.
+            version: The version; the latest one if left out.
+
+        Raises:
+            MissingPackageError: `deltalake` is not installed.
+            InvalidArgumentError: there is no such table or version.
+            UnsupportedTableError: the rows of the table are not simply those of its files.
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.read_delta("lake/sold", version=12).groupBy("region").count()
+        """
+        self._require_open()
+        return read_delta(self.spark, path, version)
+
+    def read_iceberg(self, table: Any, snapshot: int | str | None = None) -> DataFrame:
+        """Return a DataFrame over an Iceberg table, without Spark's jars for it, on any Spark.
+
+        The package `pyiceberg` (the extra `wallaby[pyiceberg]`) says which files the snapshot has; Spark, and so
+        Wallaby, reads them. The DataFrame stays that of its snapshot.
+
+        Args:
+            table: The folder of a table with `metadata/version-hint.text`, the path of a file of metadata, or a table
+                that a catalog of pyiceberg's has loaded. Its files are on a file system of the hosts.
+            snapshot: The number of a snapshot, or the name of a branch or a tag; the current one if left out.
+
+        Raises:
+            MissingPackageError: `pyiceberg` is not installed.
+            InvalidArgumentError: there is no such table or snapshot.
+            UnsupportedTableError: the rows of the table are not simply those of its files.
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.read_iceberg("lake/sold/metadata/v12.metadata.json").groupBy("region").count()
+        """
+        self._require_open()
+        return read_iceberg(self.spark, table, snapshot)
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -306,7 +375,7 @@ class Engine(EngineParts, Actions, Asking):
             raise InvalidArgumentError(
                 f"Unknown explain mode {mode!r}.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
-        settings, site = self._settings(df), self._site
+        settings, site = self._settings(df), self._parts.site
         planned = site.planner.plan(df, settings)
         if planned.physical is None:
             reasons = [f"  {reason}" for reason in planned.reasons]
@@ -316,10 +385,10 @@ class Engine(EngineParts, Actions, Asking):
         text = Explained(explain_plan(planned.physical, planned.leaves))
         if mode == "simple":
             return text
-        about = self._jobs.about(df)
-        job, record = self._jobs.begin(df.sparkSession, about), self._recording.begin(about)
-        result = self._runner.start(
-            site, df, planned, planned.physical, settings, job, observed=True, record=record
+        about = self._parts.jobs.about(df)
+        lifetime, record = self._lifetime(df, about, settings), self._parts.recording.begin(about)
+        result = self._parts.runner.start(
+            site, df, planned, planned.physical, settings, lifetime, observed=True, record=record
         )
         for _ in result.batches():
             pass
@@ -350,8 +419,8 @@ class Engine(EngineParts, Actions, Asking):
         if self.settings.event_log_dir:
             # Workers send their events every quarter of a second, and at the end of a query.
             time.sleep(LAST_EVENTS_SECONDS)
-        _attached.pop(self._application, None)
-        self._close_parts()
+        _attached.pop(self._parts.application, None)
+        self._parts.close()
 
     @property
     def is_open(self) -> bool:
@@ -362,20 +431,10 @@ class Engine(EngineParts, Actions, Asking):
         if self._closed:
             raise AttachError("This engine is closed.", fix="Attach again.")
 
-    def _source(self) -> Source:
-        return EngineSource(
-            f"Wallaby on {self._application}",
-            self.settings.fault_tolerance_policy,
-            self._recording,
-            lambda: self._gcs,
-            lambda: self._deployment.size.memory_bytes,
-            lambda: list(self.subplans.kept),
-        )
-
     def __repr__(self) -> str:
         state = "" if self.is_open else ", closed"
         policy = self.settings.fault_tolerance_policy
-        return f"<Engine on {self._application}: {self._site.workers} TaskManagers, policy {policy}{state}>"
+        return f"<Engine on {self._parts.application}: {self._parts.site.workers} TaskManagers, policy {policy}{state}>"
 
     def __enter__(self) -> Engine:
         return self

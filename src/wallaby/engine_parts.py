@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from wallaby.above.staging import recover_known
@@ -40,91 +40,111 @@ from wallaby.worker.memory.shares import MemoryShares
 WARM_UP_SECONDS_MAX = 10.0
 
 
-class EngineParts(ABC):
-    """What `Engine` consists of.
+class EngineParts:
+    """What an `Engine` consists of.
 
     The deployment (control store, head, TaskManagers) may be replaced by another while the engine lives; all other
     parts stay.
     """
 
-    _gcs: Gcs
+    #: The present deployment, and what queries are planned for there.
+    deployment: Deployment
+    site: Site
 
-    def __init__(self, spark: SparkSession, settings: Settings, session: SessionSettings) -> None:
-        self.spark = spark
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        session: SessionSettings,
+        close: Callable[[], None],
+        require_open: Callable[[], None],
+    ) -> None:
+        """Make the parts. They `close` the engine if Spark ends, and plan no query unless it is open."""
+        context = spark.sparkContext
+        self.application = context.applicationId
         self.settings = settings
-        self._session_settings = session
         self.tolerance = tolerance_of(settings.fault_tolerance_policy)
         warn_of_idle(settings, self.tolerance)
-        self._recording = FollowedQueries()
-        self._application = spark.sparkContext.applicationId
+        self._session_settings, self._require_open = session, require_open
+        self.recording = FollowedQueries()
         self._registration = register_in_durable_store(settings, self.tolerance)
         folder = self._registration.store.folder if self._registration is not None else ""
-        deploy = partial(Deployment, spark.sparkContext, settings, self._make_head, self.close, folder)
+        deploy = partial(Deployment, context, settings, self._make_head, close, folder)
         try:
             self._succession = Succession(deploy, self._take, settings.gcs_timeout)
         except BaseException:
             self._end_registration()
             raise
-        cluster = Cluster(spark.sparkContext)
-        self._jobs = QueryJobs(spark.sparkContext, TASK_MANAGER_TAG)
+        cluster = Cluster(context)
+        self.jobs = QueryJobs(context, TASK_MANAGER_TAG)
         self._warm_up = WarmUp(spark)
-        self._runner = QueryRunner(
+        self.runner = QueryRunner(
             self.tolerance,
             self._succession,
-            self._jobs,
             LeafDirectory(cluster, settings),
             cluster.result_bytes_max(),
         )
         #: The parts of Spark's own plans that run here.
         self.subplans = Subplans(
-            spark.sparkContext,
-            self._runner,
-            self._jobs,
-            lambda: self._site,
-            lambda: self._deployment.reader_access,
-            self._settings_from,
+            context,
+            self.runner,
+            self.jobs,
+            lambda: self.site,
+            lambda: self.deployment.reader_access,
+            self.settings_from,
             self.tolerance,
-            self._recording,
+            self.recording,
         )
 
-    @abstractmethod
-    def close(self) -> None:
-        """End the engine."""
+    @property
+    def gcs(self) -> Gcs:
+        """The control store."""
+        return self.deployment.gcs
 
-    @abstractmethod
-    def _require_open(self) -> None:
-        """Refuse if the engine is closed."""
+    @property
+    def head(self) -> Head:
+        """The driver's node."""
+        return self.deployment.head
 
-    def _start_parts(self) -> None:
+    def start(self) -> None:
         """Start the TaskManagers, and wait until they are ready."""
-        self._site.shares.require_enough()
-        self._deployment.start()
-        self._jobs.start()
+        self.site.shares.require_enough()
+        self.deployment.start()
+        self.jobs.start()
+        self.deployment.await_workers()
+        # Not before: the TaskManagers need the cores to start, and the first query is still to be written.
         self._warm_up.start()
-        self._deployment.await_workers()
         recover_known()
 
-    def _close_parts(self) -> None:
+    def close(self) -> None:
         """End every part, and cancel the queries that still run."""
         self._warm_up.join(WARM_UP_SECONDS_MAX)
         self.subplans.close()
-        self._runner.cancel_leaves(
+        self.runner.cancel_leaves(
             QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
         )
-        self._jobs.close()
+        self.jobs.close()
         self._succession.close()
-        self._runner.join_leaves()
-        self._runner.leaf_directory.close()
+        self.runner.join_leaves()
+        self.runner.leaf_directory.close()
         self._end_registration()
+
+    def settings_from(self, entries: Mapping[str, str], *, is_own: bool = False) -> Settings:
+        """Return the settings of a session's queries. `is_own`: the engine was attached to this session."""
+        self._require_open()
+        return self._session_settings.now(self.settings, entries, is_own=is_own)
+
+    def report_to_connect(self, context: SparkContext) -> None:
+        """From now on, tell the clients of Spark Connect how far their queries are."""
+        self.runner.on_submit = ConnectProgress(context, lambda: self.gcs).follow
 
     def _take(self, deployment: Deployment) -> None:
         """Use a deployment: the first one, or its successor."""
-        self._deployment = deployment
-        self._gcs, self._head = deployment.gcs, deployment.head
+        self.deployment = deployment
         size = deployment.size
         shares = MemoryShares(size.memory_bytes, size.threads)
-        planner = QueryPlanner(size.count, size.threads, shares, lambda: self._runner.leaf_directory.reason)
-        self._site = Site(planner, shares, size.count, leaves_slot=size.leaves_slot)
+        planner = QueryPlanner(size.count, size.threads, shares, lambda: self.runner.leaf_directory.reason)
+        self.site = Site(planner, shares, size.count, leaves_slot=size.leaves_slot)
 
     def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
         return make_head(
@@ -134,12 +154,8 @@ class EngineParts(ABC):
             peers,
             self._forget,
             self._run_elsewhere,
-            lambda: self._runner.is_watched,
+            lambda: self.runner.is_watched,
         )
-
-    def _report_to_connect(self) -> None:
-        """From now on, tell the clients of Spark Connect how far their queries are."""
-        self._runner.on_submit = ConnectProgress(self.spark.sparkContext, lambda: self._gcs).follow
 
     def _run_elsewhere(self, submission: Submission, collected: Collected) -> None:
         self._succession.run_elsewhere(submission, collected)
@@ -152,8 +168,3 @@ class EngineParts(ABC):
     def _end_registration(self) -> None:
         if self._registration is not None:
             self._registration.end()
-
-    def _settings_from(self, entries: Mapping[str, str], *, is_own: bool = False) -> Settings:
-        """Return the settings of queries of a session with these entries; is it that of the engine?"""
-        self._require_open()
-        return self._session_settings.now(self.settings, entries, is_own=is_own)

@@ -37,7 +37,7 @@ class Inspection:
         return self._plan(df)
 
     def query_of(self, result: Result) -> QueryId:
-        """The present run of a result's query; another one if the query was begun again."""
+        """The present run of a result's query; another one if the query was restarted."""
         return result._collected.query
 
     def status(self, query: QueryId) -> QueryStatus:

@@ -21,7 +21,6 @@ from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.lineage.graph import StageKind
 from wallaby.lineage.tolerance import Tolerance
-from wallaby.observe.about import About
 from wallaby.plan.doubt import may_doubt
 from wallaby.plan.leaf import handed_over, whole_scan
 from wallaby.plan.physical import Ending, PhysicalPlan
@@ -32,17 +31,18 @@ from wallaby.results.awaited import AwaitedRun
 from wallaby.results.following import FollowedQuery
 from wallaby.results.kept import KeptRows
 from wallaby.results.leaves import LeafResult
-from wallaby.results.result import Result, result_of
+from wallaby.results.lifetime import EndRun, QueryLifetime
+from wallaby.results.result import Result, may_go_on, result_of
 from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.spark.leaves.run import LeafRun
-from wallaby.spark.query_jobs import QueryJob, QueryJobs
+from wallaby.spark.query_jobs import QueryJob
 from wallaby.spark.succession import Succession
 from wallaby.worker.memory.shares import MemoryShares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: How often one query is run again because the store was lost.
+#: How often one query is restarted because the store was lost.
 STORE_LOSSES_MAX = 3
 #: How long `close` waits for the Spark jobs of leaves that it has cancelled.
 LEAF_END_SECONDS = 5.0
@@ -50,7 +50,7 @@ LEAF_END_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What queries are planned for: the TaskManagers of one deployment. Another deployment is another site."""
+    """The TaskManagers of one deployment, for which queries are planned. Another deployment is another site."""
 
     planner: QueryPlanner
     shares: MemoryShares
@@ -66,14 +66,12 @@ class QueryRunner:
         self,
         tolerance: Tolerance,
         succession: Succession,
-        jobs: QueryJobs,
         leaf_directory: LeafDirectory,
         whole_bytes_max: int,
     ) -> None:
         """`whole_bytes_max` is Spark's limit for the size of a whole result."""
         self._tolerance = tolerance
         self._succession = succession
-        self._jobs = jobs
         self.leaf_directory = leaf_directory
         self._whole_bytes_max = whole_bytes_max
         #: Are all queries observed, because somebody may look at them while they run?
@@ -90,26 +88,34 @@ class QueryRunner:
         planned: Planned,
         physical: PhysicalPlan,
         settings: Settings,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         *,
         observed: bool,
         record: FollowedQuery | None = None,
     ) -> Result:
         """Start a planned query; if Spark runs parts of it first, its stages are still assumptions."""
         try:
+            lifetime.begin()
+            lifetime.goes_on_if(partial(may_go_on, settings.spark_errors, None))
             if planned.relation is not None:
                 if record is not None:
                     record.partly(planned.leaf_reasons)
                 return self._start_leaves(
-                    site, df, planned, planned.relation, job, settings, observed=observed, record=record
+                    site, df, planned, planned.relation, lifetime, settings, observed=observed, record=record
                 )
-            collected = self._begin(site, physical, settings, job, observed=observed)
-            replanning = self._replanning(site, df, settings, job.about, observed=observed)
+            replanning = self._replanning(site, df, settings, lifetime, observed=observed)
+            lifetime.goes_on_if(partial(may_go_on, settings.spark_errors, replanning))
+            collected = self._begin(site, physical, settings, lifetime, observed=observed)
             return result_of(
-                df, collected, spark_errors=settings.spark_errors, replanning=replanning, record=record
+                df,
+                collected,
+                lifetime,
+                spark_errors=settings.spark_errors,
+                replanning=replanning,
+                record=record,
             )
         except BaseException as error:
-            job.finish(error)
+            lifetime.finish(error)
             raise
 
     def keep(
@@ -119,15 +125,15 @@ class QueryRunner:
         planned: Planned,
         physical: PhysicalPlan,
         settings: Settings,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         *,
         observed: bool,
     ) -> KeptRows:
         """Start a query whose rows stay with the TaskManagers."""
         begun, replanning = self._start_awaited(
-            site, df, planned, physical, settings, job, StageKind.KEEP, observed=observed
+            site, df, planned, physical, settings, lifetime, StageKind.KEEP, observed=observed
         )
-        return KeptRows(begun, self._succession.head, replanning)
+        return KeptRows(begun, self._succession.head, lifetime, replanning)
 
     def write(
         self,
@@ -136,16 +142,16 @@ class QueryRunner:
         planned: Planned,
         physical: PhysicalPlan,
         settings: Settings,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         target: WriteTarget,
         *,
         observed: bool,
     ) -> AwaitedRun:
         """Start a query whose rows the TaskManagers write; the rows that come are the manifest."""
         begun, replanning = self._start_awaited(
-            site, df, planned, physical, settings, job, target, observed=observed
+            site, df, planned, physical, settings, lifetime, target, observed=observed
         )
-        return AwaitedRun(begun, replanning)
+        return AwaitedRun(begun, lifetime, replanning)
 
     def _start_awaited(
         self,
@@ -154,21 +160,23 @@ class QueryRunner:
         planned: Planned,
         physical: PhysicalPlan,
         settings: Settings,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         ending: Ending,
         *,
         observed: bool,
     ) -> tuple[Collected | LeafRun, Replanning | None]:
         try:
+            lifetime.begin()
             if planned.relation is not None:
                 run = self._run_leaves(
-                    site, df, planned, planned.relation, job, settings, observed=observed, ending=ending
+                    site, df, planned, planned.relation, lifetime, settings, observed=observed, ending=ending
                 )
                 return run, None
-            begun = self._begin(site, physical, settings, job, observed=observed)
-            return begun, self._replanning(site, df, settings, job.about, observed=observed, ending=ending)
+            replanning = self._replanning(site, df, settings, lifetime, observed=observed, ending=ending)
+            lifetime.goes_on_if(replanning.avoids)
+            return self._begin(site, physical, settings, lifetime, observed=observed), replanning
         except BaseException as error:
-            job.finish(error)
+            lifetime.finish(error)
             raise
 
     def cancel_leaves(self, error: QueryCancelledError) -> None:
@@ -182,13 +190,19 @@ class QueryRunner:
             run.join(LEAF_END_SECONDS)
 
     def _begin(
-        self, site: Site, physical: PhysicalPlan, settings: Settings, job: QueryJob, *, observed: bool
+        self,
+        site: Site,
+        physical: PhysicalPlan,
+        settings: Settings,
+        lifetime: QueryLifetime,
+        *,
+        observed: bool,
     ) -> Collected:
         def known(collected: Collected) -> None:
-            job.on_cancel(collected.cancel)
+            lifetime.runs(collected.cancel)
 
-        collected = self._submit(site, physical, settings, settings.timeout, job, known, observed=observed)
-        collected.when_over(job.finish)
+        collected = self._submit(site, physical, settings, lifetime, known, observed=observed)
+        collected.when_over(partial(lifetime.run_over, collected.cancel))
         return collected
 
     def _replanning(
@@ -196,12 +210,12 @@ class QueryRunner:
         site: Site,
         df: DataFrame,
         settings: Settings,
-        about: About,
+        lifetime: QueryLifetime,
         *,
         observed: bool,
         ending: Ending = StageKind.COLLECT,
     ) -> Replanning:
-        begin = partial(self._begin_again, site, df, settings, about, observed, ending=ending)
+        begin = partial(self._begin_again, site, df, settings, lifetime, observed, ending=ending)
         return Replanning(site.planner.broadcast_bytes(settings), begin)
 
     def _begin_again(
@@ -209,20 +223,20 @@ class QueryRunner:
         site: Site,
         df: DataFrame,
         settings: Settings,
-        about: About,
+        lifetime: QueryLifetime,
         observed: bool,
         broadcast: int,
         *,
         ending: Ending = StageKind.COLLECT,
     ) -> Collected | None:
         """Begin a query again with a lower limit for broadcast build sides; None if it cannot be planned."""
+        lifetime.require()
         settings = replace(settings, broadcast=broadcast)
-        with self._jobs.planning(df.sparkSession, about) as planning:
-            planned = site.planner.plan(df, settings, planning.begin, ending=ending)
+        with lifetime.planning():
+            planned = site.planner.plan(df, settings, lifetime.begin, ending=ending)
         if planned.physical is None or planned.relation is not None:
-            planning.finish()
             return None
-        return self._begin(site, planned.physical, settings, planning.begin(), observed=observed)
+        return self._begin(site, planned.physical, settings, lifetime, observed=observed)
 
     def _start_leaves(
         self,
@@ -230,14 +244,14 @@ class QueryRunner:
         df: DataFrame,
         planned: Planned,
         relation: Relation,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         settings: Settings,
         *,
         observed: bool,
         record: FollowedQuery | None = None,
     ) -> Result:
-        run = self._run_leaves(site, df, planned, relation, job, settings, observed=observed)
-        return LeafResult(df, run, spark_errors=settings.spark_errors, record=record)
+        run = self._run_leaves(site, df, planned, relation, lifetime, settings, observed=observed)
+        return LeafResult(df, run, lifetime, spark_errors=settings.spark_errors, record=record)
 
     def _run_leaves(
         self,
@@ -245,27 +259,26 @@ class QueryRunner:
         df: DataFrame,
         planned: Planned,
         relation: Relation,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         settings: Settings,
         *,
         observed: bool,
         ending: Ending = StageKind.COLLECT,
     ) -> LeafRun:
         def submit(
-            files: Mapping[int, tuple[DataFile, ...]],
-            timeout_seconds: float,
-            known: Callable[[Collected], None],
+            files: Mapping[int, tuple[DataFile, ...]], known: Callable[[Collected], None]
         ) -> Collected:
             final, reasons = site.planner.physical(handed_over(relation, files), settings, ending=ending)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
-            return self._submit(site, final, settings, timeout_seconds, job, known, observed=observed)
+            return self._submit(site, final, settings, lifetime, known, observed=observed)
 
         work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
-        run = LeafRun(df, work, self.leaf_directory, submit, settings.timeout)
+        run = LeafRun(df, work, self.leaf_directory, submit, lifetime.limit)
         self._leaf_runs.add(run)
-        run.when_over(job.finish)
-        job.on_cancel(run.cancel)
+        end: EndRun = run.cancel
+        lifetime.runs(end)
+        run.when_over(partial(lifetime.run_over, end))
         run.start()
         return run
 
@@ -274,8 +287,7 @@ class QueryRunner:
         site: Site,
         physical: PhysicalPlan,
         settings: Settings,
-        timeout_seconds: float,
-        job: QueryJob,
+        lifetime: QueryLifetime,
         known: Callable[[Collected], None],
         *,
         observed: bool,
@@ -283,7 +295,7 @@ class QueryRunner:
         def submitted(collected: Collected) -> None:
             known(collected)
             if self.on_submit is not None:
-                self.on_submit(job, collected)
+                self.on_submit(lifetime.begin(), collected)
 
         observed = observed or self.is_watched
         submit = partial(
@@ -292,12 +304,12 @@ class QueryRunner:
             payload=payload_of(
                 physical, settings, site.shares, site.workers, self._tolerance, observed=observed
             ),
-            timeout_seconds=timeout_seconds,
+            limit=lifetime.limit,
             held_back=may_doubt(physical, DOUBTFUL_FUNCTIONS),
             begins_again=self._tolerance.run_again,
             store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
             whole_bytes_max=self._whole_bytes_max,
-            about=job.about,
+            about=lifetime.begin().about,
             known=submitted,
         )
         head = self._succession.head()

@@ -61,7 +61,7 @@ class ConnectServer:
     def __init__(
         self, spark: SparkSession, engine: Engine, service: Any, address: str, token: str, *, ours: bool
     ) -> None:
-        """`ours`: the engine was enabled for this server, and ends with it."""
+        """If `ours`, the engine was enabled for this server, and ends with it."""
         self.spark = spark
         self.engine = engine
         self.port = int(service.localPort())
@@ -195,7 +195,7 @@ def serve(
     engine = enable(spark, **settings)
     try:
         _start(spark, service, address, number, token)
-        engine._report_to_connect()
+        engine._parts.report_to_connect(engine.spark.sparkContext)
         return ConnectServer(spark, engine, service, address, token, ours=ours)
     except BaseException:
         if ours:
@@ -275,7 +275,7 @@ def _read_port(text: object) -> int:
     except ValueError:
         port = -1
     if not 0 <= port <= PORT_MAX:
-        raise InvalidArgumentError(f"There is no port {text}.", fix=f"Use 0 to {PORT_MAX}.")
+        raise InvalidArgumentError(f"Invalid port: {text}.", fix=f"Use 0 to {PORT_MAX}.")
     return port
 
 
@@ -303,7 +303,7 @@ def _read_address(text: str) -> str:
 def _check_token(token: str) -> None:
     if not token.strip() or not token.isascii() or not token.isprintable() or ";" in token:
         raise InvalidArgumentError(
-            "The token is empty, or has characters that the address of a server cannot have.",
+            "The token is empty, or has characters that are not allowed in a server address.",
             fix="Use letters and digits, e.g. those of: openssl rand -hex 24",
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -86,7 +87,18 @@ def changes_by_libc(killer: Killer, monkeypatch: pytest.MonkeyPatch, tmp_path: P
         return rename(*arguments)
 
     monkeypatch.setattr(renames, "_rename", reported)
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # it is for disks that lose their power
+
+    def torn(file: int) -> None:
+        """Of a file that is being written when the process ends, half may be there."""
+        try:
+            if killer.is_on:
+                killer.step()
+        except Killed:
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                os.ftruncate(file, os.fstat(file).st_size // 2)
+            raise
+
+    monkeypatch.setattr(os, "fsync", torn)
     (tmp_path / "known").mkdir()
     monkeypatch.setattr(staging, "_registrations", lambda: tmp_path / "known")
 
@@ -175,6 +187,7 @@ def after(case: Case, job: str = "j1") -> set[str]:
 def is_clean(table: Path) -> bool:
     """Is nothing left of any write beside the table, in it, or among the known ones?"""
     left = [*table.glob(".spark-staging-*"), *table.parent.glob(f".{table.name}.*")]
+    left += [folder for folder in table.rglob("*=*") if folder.is_dir() and not any(folder.iterdir())]
     return not left and not list((table.parent / "known").iterdir())
 
 
@@ -286,6 +299,44 @@ def test_a_write_that_fails_at_any_change_leaves_the_table_as_it_was(
         assert is_clean(table), number
     assert refused
     assert visible(table) == set(case.after)
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "keyed"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_write_that_is_given_up_after_publishing_leaves_the_table_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, case: Case, *, keyed: bool
+) -> None:
+    """Spark may still fail: what it does itself comes after publishing."""
+    if not case.exchanges:
+        without_exchange(monkeypatch)
+    table = tmp_path / "t"
+    make_table(table, case)
+    with monkeypatch.context() as patch:
+        patch.setattr(Publication, "finish", Publication.abandon)
+        assert write(table, case, keyed=keyed)
+    assert visible(table) == set(case.before)
+    assert is_clean(table)
+    assert write(table, case, keyed=keyed, job="j2")
+    assert visible(table) == after(case, "j2")
+
+
+def test_a_write_is_found_by_its_folder_where_it_was_not_registered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Drivers need not share a folder for temporary files."""
+    case = next(case for case in CASES if case.name == "append")
+    table = tmp_path / "t"
+    make_table(table, case)
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, "this_process", lambda: DEAD)
+        patch.setattr(Publication, "finish", _die)
+        with pytest.raises(Killed):
+            write(table, case, keyed=False)
+    for path in (tmp_path / "known").iterdir():
+        path.unlink()
+    assert recover(table)
+    assert visible(table) == set(case.before)
+    assert is_clean(table)
 
 
 def test_the_next_engine_finds_what_a_killed_driver_left(

@@ -7,14 +7,18 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from typer.testing import CliRunner, Result
 
@@ -22,8 +26,9 @@ from wallaby import cli
 from wallaby.commands import rows, session, sql
 from wallaby.commands.java import JavaError, find_java, java_major
 from wallaby.errors import GcsError, InvalidArgumentError
-from wallaby.lineage.tolerance import POLICIES
+from wallaby.spark import cluster
 from wallaby.worker.scratch import make_scratch
+from wallaby_lab.commands.simulate import SIMULATED
 from wallaby_lab.compare import same
 
 LOGS = Path(__file__).parents[1] / "observe" / "logs"
@@ -93,6 +98,8 @@ def test_the_version_is_printed() -> None:
         ["sql", "select 1", "--table", "1t=here"],
         ["sql", "select 1", "--table", "t=nowhere.parquet"],
         ["sql", "select 1", "--conf", "workers=3"],
+        ["sql", "select 1", "--conf", "spark.wallaby.memry=1g"],
+        ["sql", "select 1", "--conf", "spark.wallaby.memory=lots"],
         ["sql", "select 1", "-o", "answer.xlsx"],
         ["sql", "select 1", "-o", "nowhere/answer.csv"],
         ["explain", "select 1", "--table", "t=nowhere.parquet"],
@@ -120,6 +127,30 @@ def test_what_is_not_understood_ends_with_two(
     assert captured.out == ""
     assert captured.err
     assert "Traceback" not in captured.err
+
+
+class _JvmError(Py4JJavaError):  # type: ignore[misc] # Py4J has no types
+    """An error that PySpark left as it was."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __str__(self) -> str:
+        return (
+            "An error occurred while calling o265.load.\n"
+            ": org.apache.spark.SparkException: [FAILED_READ_FILE] There is no footer.\n\tat org.apache.X\n"
+        )
+
+
+def test_an_error_of_the_jvm_is_its_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(**_: object) -> None:
+        raise _JvmError
+
+    monkeypatch.setattr(cli, "app", fails)
+    assert exits([], monkeypatch) == 1
+    assert capsys.readouterr().err == "wallaby: [FAILED_READ_FILE] There is no footer.\n"
 
 
 def test_our_errors_and_sparks_are_one_line_and_end_with_one(
@@ -198,7 +229,7 @@ def test_seeds_are_simulated_under_every_policy(tmp_path: Path) -> None:
     )
     assert said.exit_code == 0, said.output
     saved = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["policies"]
-    assert list(saved) == [name for name, parts in POLICIES.items() if parts.recorded]
+    assert list(saved) == list(SIMULATED)
     assert all(found["seeds"] == 3 and not found["failures"] for found in saved.values())
     assert len({found["steps"] for found in saved.values()}) > 1, "they are different policies"
     assert "no violation" in said.output
@@ -241,6 +272,69 @@ ROWS = pa.table(
         "text": pa.array(["[bold]a,b", 'c"d']),
     }
 )
+
+
+class _Answering:
+    """A session, an engine and a result in one, whose only row is 1."""
+
+    native = True
+    settings = SimpleNamespace(ui_enabled="false")
+
+    def sql(self, query: str) -> _Answering:
+        if query.startswith("selct"):
+            raise AnalysisException(message="[PARSE_SYNTAX_ERROR] Syntax error at or near 'selct'.")
+        return self
+
+    def run(self, _df: object) -> _Answering:
+        return self
+
+    def arrow(self) -> pa.Table:
+        return pa.table({"n": [1]})
+
+
+@pytest.mark.parametrize(
+    ("setting", "local", "shown"),
+    [("auto", True, True), ("auto", False, False), ("true", False, True), ("false", True, False)],
+)
+def test_long_commands_name_the_live_page_unless_it_is_off(
+    setting: str, local: bool, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Any = SimpleNamespace(
+        settings=SimpleNamespace(ui_enabled=setting),
+        spark=SimpleNamespace(sparkContext=None),
+        ui=SimpleNamespace(url="http://here"),
+    )
+    steps: list[Callable[[], str]] = []
+    monkeypatch.setattr(cluster, "Cluster", lambda _context: SimpleNamespace(is_local=local))
+    monkeypatch.setattr(session, "step", steps.append)
+    session.step_with_page(engine, "running …")
+    assert steps[0]() == ("running …  live page: http://here" if shown else "running …")
+
+
+def answer(query: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What `wallaby sql` prints, and in which order an engine starts and ends meanwhile."""
+
+    @contextmanager
+    def session_for_engine(*_: object) -> Iterator[_Answering]:
+        yield _Answering()
+
+    @contextmanager
+    def attached(*_: object) -> Iterator[_Answering]:
+        sys.stdout.write("attached\n")
+        yield _Answering()
+        sys.stdout.write("closed\n")
+
+    monkeypatch.setattr(sql, "session_for_engine", session_for_engine)
+    monkeypatch.setattr(sql, "attached", attached)
+    return run("sql", query, "--format", "csv", "-q").output
+
+
+def test_rows_are_printed_before_the_engine_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answer("select 1", monkeypatch) == "attached\nn\n1\nclosed\n"
+
+
+def test_a_mistake_in_the_query_is_told_before_an_engine_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "attached" not in answer("selct 1", monkeypatch)
 
 
 def test_rows_as_json_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,3 +68,12 @@ def test_an_interrupt_ends_it_with_130(data: Path) -> None:
     assert "Traceback" not in said
     (log,) = data.glob("logs/*.jsonl")
     assert read_log(log).outcome == "cancelled"
+
+
+def test_without_java_the_way_to_install_it_is_told(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(data / "nowhere"))
+    said = run("sql", "select 1", directory=data)
+    assert said.returncode == 1
+    assert said.stderr.startswith(f"wallaby: [WALLABY_JAVA] JAVA_HOME={data}/nowhere has no working Java")
+    assert "apt install openjdk" in said.stderr
+    assert said.stderr.count("\n") == 1

@@ -137,13 +137,32 @@ def above(engine: Engine, spark: SparkSession) -> Iterator[Engine]:
     until(lambda: nothing_is_left_of_queries(engine))
 
 
+#: What has become unreachable is released this soon after the JVM has collected garbage.
+RELEASED_SECONDS = 0.5
+
+
 def kept_after_collecting(engine: Engine) -> bool:
     """Are there rows that stay although nobody can read them? The JVM knows when it has collected garbage."""
     if engine.subplans.kept:
         gc.collect()
+        let_go_of_java_objects(engine.spark)
         engine.subplans.collect()
-        time.sleep(0.2)
+        deadline = time.monotonic() + RELEASED_SECONDS
+        while engine.subplans.kept and time.monotonic() < deadline:
+            time.sleep(0.01)
     return bool(engine.subplans.kept)
+
+
+def let_go_of_java_objects(spark: SparkSession) -> None:
+    """Let the JVM know which of its objects are not used here any more. Py4J itself would do so once a second."""
+    gateway: Any = spark.sparkContext._gateway
+    client = gateway._gateway_client
+    try:
+        while True:
+            _, unused = client.finalizer_deque.pop()
+            client.garbage_collect_object(unused, enqueue=False)
+    except IndexError:
+        return
 
 
 def on_spark(spark: SparkSession, action: Callable[[], Any]) -> Any:
@@ -161,7 +180,7 @@ class Counted:
     def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs = 0
         self.queries = 0
-        run, submit = engine.subplans._run, engine._runner._submit
+        run, submit = engine.subplans._run, engine._parts.runner._submit
         write = engine.subplans._writing._write
 
         def running(subplan: Any) -> Any:
@@ -179,7 +198,7 @@ class Counted:
 
         monkeypatch.setattr(engine.subplans, "_run", running)
         monkeypatch.setattr(engine.subplans._writing, "_write", writing)
-        monkeypatch.setattr(engine._runner, "_submit", submitting)
+        monkeypatch.setattr(engine._parts.runner, "_submit", submitting)
 
 
 @pytest.fixture

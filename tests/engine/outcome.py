@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
+
+from wallaby.engine import Engine
+from wallaby.results.result import Result
 
 CONDITION = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
@@ -29,3 +32,10 @@ def outcome(collect: Callable[[], list[Row]]) -> list[str] | str:
     if condition.startswith("WALLABY"):
         raise failure
     return condition
+
+
+def natively(engine: Engine, df: DataFrame) -> Result:
+    """Start a query all of which the TaskManagers can run; otherwise fail with the reasons."""
+    result = engine.run(df)
+    assert result.is_wholly_native, engine.fallback_reasons(df)
+    return result

@@ -44,7 +44,7 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def nothing_is_left_of_queries(engine: Engine) -> bool:
-    return not engine._gcs.queries() and not engine._head._queries
+    return not engine._parts.gcs.queries() and not engine._parts.head._queries
 
 
 def test_a_cancelled_query_ends_and_leaves_nothing(engine: Engine, spark: SparkSession) -> None:
@@ -109,7 +109,7 @@ def test_spark_jobs_of_a_result_can_be_cancelled_too(engine: Engine, spark: Spar
 def test_rows_of_a_query_that_has_ended_are_dropped(engine: Engine, spark: SparkSession) -> None:
     gone: list[bool] = []
     done = threading.Event()
-    head = engine._head
+    head = engine._parts.head
 
     def collect() -> None:
         head._collect(QueryId("a query that has ended"), (), lambda: gone.append(True))
@@ -128,7 +128,7 @@ def test_a_head_that_fails_ends_its_queries_and_takes_no_more(engines: Engines, 
     def fail() -> None:
         raise ZeroDivisionError("on purpose")
 
-    engine._head.node.loop.post(fail)
+    engine._parts.head.node.loop.post(fail)
     with pytest.raises(QueryError, match="on purpose"):
         result.rows()
     with pytest.raises(QueryError, match="attach again"):

@@ -12,7 +12,7 @@ import pytest
 
 from wallaby.config.settings import read_settings
 from wallaby.errors import ConfigurationError
-from wallaby.exchange.segment import FULL
+from wallaby.errors.files import FULL
 from wallaby.faults.injection import FaultInjector
 from wallaby.faults.orders import (
     FaultAct,

@@ -33,7 +33,7 @@ def test_leaves_need_a_directory_work_above_them_and_enough_to_read() -> None:
         "Spark leaf: no directory"
     ]
     assert reasons(SCAN, 0) == ["Spark leaf: there is no join, aggregation or sort above it"]
-    assert "too few to be worth handing over" in reasons(sort, 1 << 30)[0]
+    assert "a hand-over would not pay" in reasons(sort, 1 << 30)[0]
 
 
 def test_a_query_without_leaves_needs_none_of_it() -> None:

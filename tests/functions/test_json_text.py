@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.trees import BINARY, FLOAT, SETTINGS, column, named, rows_of, run
+from tests.trees import BINARY, FLOAT, SETTINGS, column, map_of, named, rows_of, run
 
 from wallaby.relations.expression import Call, Literal
 from wallaby.relations.relation import Input, Project
@@ -23,7 +23,6 @@ from wallaby.relations.types import (
     Kind,
     array,
     decimal,
-    map_of,
     struct,
 )
 from wallaby.sql.types import field_name

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 from tests.functions.test_json_text import JAVA, PAIR, stored
-from tests.trees import BINARY, FLOAT, SETTINGS, column, named, rows_of, run
+from tests.trees import BINARY, FLOAT, SETTINGS, column, map_of, named, rows_of, run
 
 from wallaby.relations.expression import Call, EvalMode
 from wallaby.relations.relation import Input, Project
@@ -22,7 +22,6 @@ from wallaby.relations.types import (
     DataType,
     array,
     decimal,
-    map_of,
     struct,
 )
 from wallaby.statements.connection import thread_session

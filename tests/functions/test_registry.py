@@ -11,7 +11,7 @@ import pytest
 from wallaby.functions import registry
 from wallaby.functions.aggregate_sql import AggregateSql
 from wallaby.functions.doubt import DOUBT
-from wallaby.functions.entry import State
+from wallaby.functions.entry import Exactness
 from wallaby.functions.registry import (
     AGGREGATES,
     ALL_FAMILIES,
@@ -62,7 +62,11 @@ def test_the_function_of_every_entry_is_known() -> None:
 
 
 def test_only_native_entries_have_examples() -> None:
-    odd = [e.catalyst for e in REGISTRY.values() if e.state is State.UNSUPPORTED and (e.examples or e.sql)]
+    odd = [
+        e.catalyst
+        for e in REGISTRY.values()
+        if e.exactness is Exactness.UNSUPPORTED and (e.examples or e.sql)
+    ]
     assert odd == []
 
 

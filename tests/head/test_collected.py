@@ -68,3 +68,18 @@ def test_rows_that_were_dropped_as_too_many_are_never_taken_for_none() -> None:
     result.end(None)  # all of them had come before anybody could cancel it
     with pytest.raises(ResultSizeError):
         list(result.batches())
+
+
+def test_a_query_that_goes_on_after_a_roll_back_keeps_the_rows_that_a_snapshot_covers() -> None:
+    result = collected()
+    result.add(piece(BATCH), lambda: None)
+    result.begin_again(QueryId("q-2"), goes_on=True)
+    result.add(piece(BATCH), lambda: None)
+    result.end(None)
+    assert len(list(result.batches())) == 2
+    assert (result.query, result.figures.restarts) == ("q-2", 1)
+
+
+def test_rows_that_a_client_may_have_are_never_given_again() -> None:
+    with pytest.raises(AssertionError, match="not taken back"):
+        collected().begin_again(QueryId("q-2"))

@@ -12,6 +12,7 @@ import pytest
 from tests.builders import pipeline
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
+from wallaby.coordinator.query import QueryPhase
 from wallaby.errors import (
     NoWorkersError,
     QueryCancelledError,
@@ -24,6 +25,7 @@ from wallaby.exchange.memory import ByteBudget
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
+from wallaby.head.time_limit import TimeLimit
 from wallaby.lineage.choose import Static
 from wallaby.lineage.names import WorkerId
 from wallaby.lineage.tolerance import LINEAGE
@@ -102,7 +104,7 @@ def test_it_ends_with_the_error_of_whoever_cancels_it(waiting: Waiting) -> None:
 
 
 def test_its_time_limit_counts(waiting: Waiting) -> None:
-    waiting.ask(timeout_seconds=0.2)
+    waiting.ask(limit=TimeLimit(0.2))
     error = waiting.error()
     assert isinstance(error, QueryTimeoutError)
     assert error.fields["timeout_seconds"] == 0.2
@@ -127,6 +129,30 @@ def test_it_begins_with_the_first_worker_that_comes(waiting: Waiting) -> None:
     until(lambda: waiting.gcs.queries() == (waiting.known[0].query,))
     waiting.known[0].cancel()
     assert isinstance(waiting.error(), QueryCancelledError)
+
+
+def test_a_client_that_wakes_when_its_query_has_ended_gets_its_result(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy host, all rows of a small query may be there before the thread that submitted it runs again."""
+    run, before = Head._run, []
+
+    def wake_late(head: Head, submission: Any, *arguments: Any) -> threading.Event:
+        entered = run(head, submission, *arguments)
+        assert entered.wait(30)
+        before.append((submission.query, submission.query.phase))
+        submission.query.phase = QueryPhase.ENDING
+        return entered
+
+    monkeypatch.setattr(Head, "_run", wake_late)
+    waiting.gcs.register(WorkerId("w0"), "nowhere:1", NEVER_MS)
+    collected = waiting.head.submit(PLAN, PAYLOAD)
+    (query, phase) = before[0]
+    assert collected.query == query.id
+    query.phase = phase
+    collected.cancel()
+    with pytest.raises(QueryCancelledError):
+        list(collected.batches())
 
 
 def test_queries_that_begin_again_without_workers_keep_nobody_from_the_store() -> None:

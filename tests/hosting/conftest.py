@@ -17,7 +17,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts clusters or kills drivers takes minutes, and hosts need root: both have make targets of their own."""
     for item in items:
-        if item.path.name in ("test_clusters.py", "test_endings.py", "test_certificate.py"):
+        if item.path.name in (
+            "test_clusters.py",
+            "test_endings.py",
+            "test_certificate.py",
+            "test_kubernetes.py",
+        ):
             item.add_marker(pytest.mark.cluster)
         if item.path.name == "test_hosts.py":
             item.add_marker(pytest.mark.hosts)

@@ -58,10 +58,10 @@ class Program:
             "seconds": seconds,
             "workers": self.workers(None),
             "jvm": jvm.java.lang.ProcessHandle.current().pid(),
-            "sockets": [dataclasses.asdict(found) for found in self.engine._deployment.sockets()],
+            "sockets": [dataclasses.asdict(found) for found in self.engine._parts.deployment.sockets()],
             "secrets": [
-                self.engine._deployment._hosting._bootstrap.token,
-                self.engine._deployment._hosting._bootstrap.gcs_password,
+                self.engine._parts.deployment._hosting._bootstrap.token,
+                self.engine._parts.deployment._hosting._bootstrap.gcs_password,
             ],
         }
 
@@ -258,7 +258,10 @@ class Program:
         result = self.engine.run(self.spark.sql(tpch.query(number)), observed=True)
         say({"going": True})
         equal = result.arrow().equals(self.answers[number])
-        events = [{"event": event.kind, "at": event.at, **event.fields} for event in result.events]
+        events = [
+            {"event": event.kind, "at": event.at, "worker": event.worker, **event.fields}
+            for event in result.events
+        ]
         return {"equal": equal, "stats": result.stats.as_dict(), "events": events}
 
     def workers(self, _: object) -> list[dict[str, Any]]:

@@ -82,14 +82,15 @@ def test_a_place_tells_its_executor(executor: str) -> None:
     assert WorkerAddress.decode(place.encode()) == place
 
 
-def test_an_executors_id_is_read_from_its_command() -> None:
-    """The grandchild asks; its parent stands for PySpark's daemon, its grandparent for the executor."""
-    ask = "from wallaby.worker.executor_slot import spark_id_of_executor; print(spark_id_of_executor())"
-    daemon = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ask!r}], check=True)"
-    executor = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {daemon!r}], check=True)"
+@pytest.mark.parametrize("between", [0, 1, 2, 3], ids=["nobody", "a daemon", "and a keeper", "and one more"])
+def test_an_executors_id_is_read_from_its_command(between: int) -> None:
+    """Whatever processes are between the one that asks and its executor."""
+    program = "from wallaby.worker.executor_slot import spark_id_of_executor; print(spark_id_of_executor())"
+    for _ in range(between + 1):
+        program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}], check=True)"
     for arguments, found in ((["--executor-id", "17", "--cores", "2"], "17"), ([], "")):
         answer = subprocess.run(
-            [sys.executable, "-c", executor, *arguments],
+            [sys.executable, "-c", program, *arguments],
             capture_output=True,
             check=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

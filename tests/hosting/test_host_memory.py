@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from wallaby.spark.cluster import LEFT_BYTES_MIN, left_bytes
+from wallaby.spark.memory.host import LEFT_BYTES_MIN, left_bytes
 
 GIB = 1 << 30
 

@@ -25,11 +25,14 @@ for number in range(int(sys.argv[2])):
     rows = spark.read.parquet(sys.argv[1]).groupBy("n_regionkey").count().collect()
     print("round", number, len(rows), flush=True)
     if sys.argv[3] in ("kill", "show"):
+        engine = wallaby.attach.__globals__["attached_to"](spark)
         for with_keeper in (False, True):  # Spark's task, which notices its end, is the TaskManager's keeper
-            for worker in wallaby.attach.__globals__["attached_to"](spark).workers():
-                pid = psutil.Process(worker.pid).ppid() if with_keeper else worker.pid
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(6)
+            before = {worker.pid for worker in engine.workers()}
+            for pid in before:
+                os.kill(psutil.Process(pid).ppid() if with_keeper else pid, signal.SIGKILL)
+            while not {worker.pid for worker in engine.workers() if worker.is_live} - before:
+                time.sleep(0.1)
+            time.sleep(1)  # for whatever is still to be said about the loss
         spark.stop()
     if sys.argv[3] == "busy":
         spark.read.parquet(sys.argv[1]).createOrReplaceTempView("nation")
@@ -45,7 +48,7 @@ for number in range(int(sys.argv[2])):
         working = threading.Thread(target=work)
         working.start()
         engine = wallaby.attach.__globals__["attached_to"](spark)
-        while not engine._gcs.queries():
+        while not engine._parts.gcs.queries():
             time.sleep(0.05)
         time.sleep(1)
         spark.stop()

@@ -174,7 +174,7 @@ def test_patience_begins_anew_while_a_retrace_advances() -> None:
     assert isinstance(hand.answer(KeptPlace(A, 5)), Pause), "nothing has moved since"
     hand.now_ms += 200
     hand.answer(True)
-    with pytest.raises(KeptResultError, match=r"sent no rows for 1\.1 s, and nothing moved"):
+    with pytest.raises(KeptResultError, match=r"sent no rows for 1\.1 s, and no progress was made"):
         hand.answer(0)
 
 

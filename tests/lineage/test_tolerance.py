@@ -62,6 +62,16 @@ def test_a_staged_channel_whose_outputs_are_kept_rests_when_it_has_ended() -> No
     assert both.at_hand(3, 7) == (0, 7)
 
 
+def test_checkpoints_without_records_are_taken_together_and_rows_need_not_wait_for_the_end() -> None:
+    together = POLICIES["checkpoint"]
+    assert [name for name, parts in POLICIES.items() if parts.rolls_back] == ["checkpoint"]
+    assert together.uses_durable_store
+    assert together.run_again
+    assert not together.holds_back
+    assert not together.keeps_results
+    assert [name for name, parts in POLICIES.items() if parts.holds_back] == ["restart"]
+
+
 def test_an_unknown_policy_is_an_error_that_lists_those_there_are() -> None:
     with pytest.raises(ConfigurationError, match=r"'raid'.*lineage, restart, spool, stagewise") as error:
         tolerance_of("raid")
@@ -120,8 +130,9 @@ def test_the_algorithms_ask_questions_and_look_at_no_part() -> None:
 def test_states_are_saved_where_records_are_read_for_them(policy: str) -> None:
     parts = POLICIES[policy]
     may_save = parts.may_save(GRAPH, JOIN.stage, ended=False, rest=False)
-    assert may_save is parts.needs_records is ("checkpoint" in policy)
+    alone = "checkpoint" in policy and not parts.rolls_back
+    assert may_save is parts.needs_records is alone
     assert not parts.may_save(GRAPH, JOIN.stage, ended=True, rest=False)
     assert not parts.may_save(GRAPH, JOIN.stage, ended=False, rest=True)
     assert not parts.may_save(GRAPH, 0, ended=False, rest=False), "readers have no state"
-    assert parts.survives_losses is (policy not in ("off", "restart"))
+    assert parts.survives_losses is (policy not in ("off", "restart", "checkpoint"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from wallaby.coordinator.effects import Inquire, Watch
 from wallaby.errors import GcsLostError, QueryError
-from wallaby.lineage.effects import Await, Effects, Pause, ask
-from wallaby.node.actors import SESSION
+from wallaby.lineage.effects import Await, Collect, Effect, Effects, Pause, ask
+from wallaby.lineage.names import QueryId
+from wallaby.node.actors import COORDINATOR, DISCOVERY, SESSION, STALL_WATCH, ActorKind, ActorName
 from wallaby.node.driving import ActorState, DrivenActor, stop_actor
+from wallaby.node.effects import Discover, Look, OpenSession
 
 
 def asking(seen: list[object]) -> Effects[None]:
@@ -80,3 +85,64 @@ def test_an_actor_ends_with_its_store(actor: DrivenActor) -> None:
     with pytest.raises(GcsLostError):
         actor.step(GcsLostError("It is gone."))
     assert not actor.alive
+
+
+def requesting(name: ActorName, effect: Effect[Any]) -> tuple[DrivenActor, list[object]]:
+    """An actor that has just requested an effect, and what it is answered."""
+    answers: list[object] = []
+
+    def request() -> Effects[None]:
+        answers.append((yield from ask(effect)))
+        yield Await()
+
+    actor = DrivenActor(name, request())
+    actor.begin_step()
+    actor.step(None)
+    return actor, answers
+
+
+ASKING_AGAIN = [
+    (COORDINATOR, Watch()),
+    (DISCOVERY, Discover()),
+    (SESSION, Look()),
+    (STALL_WATCH, Inquire(QueryId("q"), ())),
+    (DISCOVERY, OpenSession(QueryId("q"))),
+]
+
+
+@pytest.mark.parametrize(("name", "effect"), ASKING_AGAIN)
+def test_what_a_process_needs_as_a_whole_is_not_waited_for_for_ever(
+    name: ActorName, effect: Effect[Any]
+) -> None:
+    actor, answers = requesting(name, effect)
+    assert not actor.gives_up(effect.answered_within_seconds)
+    assert actor.gives_up(effect.answered_within_seconds + 1)
+    actor.begin_step()
+    assert actor.step(None) == Await()
+    assert answers == [None]
+    assert not actor.awaits(effect), "an answer that comes now is for nobody"
+
+
+def test_the_answer_to_the_present_effect_counts_and_no_other() -> None:
+    actor, _ = requesting(COORDINATOR, effect := Watch())
+    assert actor.awaits(effect)
+    assert not actor.awaits(Watch()), "another one, although it looks the same"
+    actor.end()
+    assert not actor.awaits(effect)
+
+
+def test_a_channel_waits_and_its_query_is_ended_by_the_stall_watch() -> None:
+    actor, _ = requesting(ActorName(ActorKind.CHANNEL), Collect(()))
+    assert not actor.gives_up(1e9)
+
+
+@pytest.mark.parametrize("effect", [Await(), Pause(10)])
+def test_a_wait_is_ended_by_its_timer(effect: Effect[Any]) -> None:
+    actor, _ = requesting(COORDINATOR, effect)
+    assert not actor.gives_up(1e9), "its next step may be on the way"
+
+
+@pytest.mark.parametrize("kind", ActorKind)
+def test_every_actor_outside_of_queries_asks_again(kind: ActorKind) -> None:
+    of_a_query = (ActorKind.CHANNEL, ActorKind.DELIVERY, ActorKind.RE_READ, ActorKind.FAILURE)
+    assert kind.asks_again is (kind not in of_a_query)

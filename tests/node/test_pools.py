@@ -72,3 +72,24 @@ def test_a_commit_that_raises_is_told(told: queue.SimpleQueue[BaseException]) ->
     committer.submit("group", "request")
     assert isinstance(told.get(timeout=LIMIT_SECONDS), OSError)
     committer.stop(LIMIT_SECONDS)
+
+
+def test_a_committer_that_is_stopped_commits_what_waits_and_ends(
+    told: queue.SimpleQueue[BaseException],
+) -> None:
+    done: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+
+    def commit(group: str, requests: list[str]) -> None:
+        if requests == ["first"]:  # both find the thread busy, so it collects them together
+            committer.submit(group, "second")
+            stop = threading.Thread(target=committer.stop, args=(0.0,))
+            stop.start()
+            stop.join(LIMIT_SECONDS)
+        done.put(requests)
+
+    committer = GroupCommitter("test-stopped", commit, told.put)
+    (thread,) = [each for each in threading.enumerate() if each.name == "test-stopped-commit"]
+    committer.submit("group", "first")
+    assert [done.get(timeout=LIMIT_SECONDS) for _ in range(2)] == [["first"], ["second"]]
+    thread.join(LIMIT_SECONDS)
+    assert not thread.is_alive()

@@ -207,6 +207,8 @@ def test_a_re_read_of_an_earlier_epoch_says_nothing_of_a_wire() -> None:
     hand, run = rereading()
     run.answer_all(claimed(), Executed(None, output()), True)
     hand.look(view(assigned(S0, 4, base=4, split=5), epoch=5))
+    for _ in range(COMPLAIN_AFTER_PUSHES - 1):
+        hand.session.reaching.note(OTHER, [(TO_X0, LOST), (TO_X1, LOST)], answered=False)
     run.answer(None)
     assert not hand.session.reaching.is_out_of_reach(OTHER)
     assert "Complain" not in kinds(run.seen)

@@ -393,6 +393,28 @@ def test_a_complaint_is_renewed_with_every_push_that_is_not_answered() -> None:
         run.answer(None)
 
 
+def test_a_complaint_that_is_made_again_while_it_is_taken_back_stands() -> None:
+    """A re-read did not get through meanwhile: it has to be taken back once more when it does."""
+    hand, run = delivering(0)
+    unanswered(run)
+    run.answer_all(True, False)
+    assert run.answer(held(True, True)) == Complain(OTHER, reachable=True)
+    for _ in range(COMPLAIN_AFTER_PUSHES):
+        hand.session.reaching.note(OTHER, [(TO_X1, TaskName(*S0, 9))], answered=False)
+    run.answer(True)
+    assert OTHER in hand.session.reaching.accused
+
+
+def test_a_push_of_an_earlier_epoch_says_nothing_of_a_wire() -> None:
+    hand, run = delivering(0)
+    item = (TO_X0, TaskName(*S0, 0))
+    hand.look(view(assigned(S0, split=0), epoch=5))
+    for _ in range(COMPLAIN_AFTER_PUSHES - 1):
+        hand.session.reaching.note(OTHER, [item], answered=False)
+    assert "Complain" not in kinds([run.answer(None)])
+    assert not hand.session.reaching.is_out_of_reach(OTHER)
+
+
 def test_a_complaint_is_taken_back_when_nothing_is_due_to_that_worker_any_more() -> None:
     """Its channels went elsewhere in a recovery: whether it answers is of no interest now, and must harm it no more."""
     hand, run = delivering(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from wallaby.lineage.graph import StageKind
 from wallaby.observe.about import About
 from wallaby.observe.event_batch import StageTotals
 from wallaby.observe.finding import Finding, FindingKind, found_in_log, found_in_run, found_on_spark
@@ -21,11 +22,11 @@ def plan(*tables: str, splits: int = 8) -> tuple[StageInfo, ...]:
     """Two tables are read by two channels each; a join of four channels, and a sort of one."""
     one, two = (f"scan {table}, filter" for table in tables)
     return (
-        StageInfo(one, "read", 2, splits),
-        StageInfo(two, "read", 2, 8),
-        StageInfo("join", "execute", 4, 0),
-        StageInfo("sort", "execute", 1, 0),
-        StageInfo("", "collect", 1, 0),
+        StageInfo(one, StageKind.READ, 2, splits),
+        StageInfo(two, StageKind.READ, 2, 8),
+        StageInfo("join", StageKind.EXECUTE, 4, 0),
+        StageInfo("sort", StageKind.EXECUTE, 1, 0),
+        StageInfo("", StageKind.COLLECT, 1, 0),
     )
 
 
@@ -137,7 +138,7 @@ def test_a_healthy_run_has_no_findings() -> None:
         (
             FindingKind.RESTART,
             0.6,
-            ("begun again 1 time", "broadcast"),
+            ("restarted 1 time", "broadcast"),
             found(replace(STATS, seconds=4.0), restarts=1),
         ),
         (

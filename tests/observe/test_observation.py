@@ -180,10 +180,14 @@ def test_the_log_waits_for_workers_that_have_not_said_their_last_but_not_for_eve
     assert events_of(tmp_path)[-1]["outcome"] == "cancelled"
 
 
-def test_events_of_a_query_that_is_over_and_bytes_that_are_no_events_are_dropped() -> None:
+def test_events_of_a_query_that_is_over_and_bytes_that_are_no_events_are_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     observer = Observer()
     observer.take(encode_event_batch(EventBatch(QUERY, W[2], b"", 0, True), ()))
+    assert not caplog.records, "such events come late as a rule"
     observer.take(b"\x80\x04pickle")
+    assert "dropped some events" in caplog.text
 
 
 def test_a_settled_query_is_forgotten() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from wallaby.observe.event import How
+from wallaby.observe.event import TaskAction
 from wallaby.observe.history import History
-from wallaby.observe.log_reading import EventLogError, read_lines, read_log
+from wallaby.observe.log_reading import EventLogError, read_log
 from wallaby.observe.page import make_page
 from wallaby.observe.timeline_svg import ROWS_MAX
 
@@ -37,6 +37,12 @@ def plan(stages: int, channels: int = 1) -> str:
         for n in range(stages - 1)
     ]
     return line("plan", 100.0, stages=told, links=links)
+
+
+def read_lines(directory: Path, *lines: str) -> History:
+    """The history in the lines of a log."""
+    (directory / "log.jsonl").write_text("".join(lines), encoding="utf-8")
+    return read_log(directory / "log.jsonl")
 
 
 def check_page(history: History) -> str:
@@ -82,23 +88,21 @@ def test_a_recorded_failure_is_reported() -> None:
     assert 'class="bar failed"' in page
 
 
-def test_retraces_and_re_reads_are_counted_and_coloured() -> None:
+def test_retraces_and_re_reads_are_counted_and_coloured(tmp_path: Path) -> None:
     history = read_lines(
-        "log",
-        [
-            HEAD_LINE,
-            plan(2),
-            task(101.0, "s0.c0.t0", "read"),
-            line("froze", 102.0, lost=[{"id": "w1", "host": "node1"}], draining=[]),
-            line("froze", 102.2, lost=[{"id": "w2", "host": ""}], draining=[]),
-            line("resumed", 102.5, rewound=["s1.c0"], moved=[], delivered_again=4, read_again=1),
-            task(103.0, "s1.c0.t0", "retrace"),
-            task(103.5, "s0.c0.t0", "re-read"),
-        ],
+        tmp_path,
+        HEAD_LINE,
+        plan(2),
+        task(101.0, "s0.c0.t0", "read"),
+        line("froze", 102.0, lost=[{"id": "w1", "host": "node1"}], draining=[]),
+        line("froze", 102.2, lost=[{"id": "w2", "host": ""}], draining=[]),
+        line("resumed", 102.5, rewound=["s1.c0"], moved=[], delivered_again=4, read_again=1),
+        task(103.0, "s1.c0.t0", "retrace"),
+        task(103.5, "s0.c0.t0", "re-read"),
     )
     assert history.lost == [("w1", "node1"), ("w2", "")]
     assert history.recoveries[0].resumed_at == 102.5
-    assert [run.how for run in history.tasks] == [How.READ, How.RETRACE, How.REREAD]
+    assert [run.how for run in history.tasks] == [TaskAction.READ, TaskAction.RETRACE, TaskAction.REREAD]
     first, second = history.totals()
     assert (first.tasks, first.reread, second.tasks, second.retraced) == (1, 1, 0, 1)
     page = check_page(history)
@@ -106,15 +110,15 @@ def test_retraces_and_re_reads_are_counted_and_coloured() -> None:
     assert 'class="bar re-read"' in page
 
 
-def test_a_log_that_ends_in_the_middle_says_so_and_its_half_line_is_left_out() -> None:
+def test_a_log_that_ends_in_the_middle_says_so_and_its_half_line_is_left_out(tmp_path: Path) -> None:
     lines = [HEAD_LINE, plan(2), line("froze", 102.0, lost=[], draining=["w1"]), '{"event":"ta']
-    history = read_lines("log", lines)
+    history = read_lines(tmp_path, *lines)
     assert history.outcome == "unfinished"
     assert history.recoveries[0].resumed_at is None
     assert "has no end in this log" in check_page(history)
 
 
-def test_lines_of_workers_come_in_any_order_and_unknown_ones_are_ignored() -> None:
+def test_lines_of_workers_come_in_any_order_and_unknown_ones_are_ignored(tmp_path: Path) -> None:
     lines = [
         HEAD_LINE,
         line("end", 103.0, outcome="done", commits=2),
@@ -123,24 +127,24 @@ def test_lines_of_workers_come_in_any_order_and_unknown_ones_are_ignored() -> No
         task(101.0, "s0.c0.t0", colour="blue"),
         plan(2),
     ]
-    history = read_lines("log", lines)
+    history = read_lines(tmp_path, *lines)
     assert [run.seq for run in history.tasks] == [0, 1]
     assert (history.outcome, history.commits, history.seconds) == ("done", 2, 3.0)
 
 
-def test_what_stands_in_a_log_is_escaped() -> None:
+def test_what_stands_in_a_log_is_escaped(tmp_path: Path) -> None:
     lines = [HEAD_LINE, plan(2), task(101.0, "s0.c0.t0", worker="<b>w</b>")]
     lines.append(line("end", 102.0, outcome="failed", condition="X", error="<script>alert(1)</script>"))
-    page = check_page(read_lines("log", lines))
+    page = check_page(read_lines(tmp_path, *lines))
     assert "&lt;script&gt;" in page
     assert "<b>w" not in page
     assert "step &lt;0&gt;" in page
 
 
-def test_a_page_stays_small_for_a_query_of_many_tasks_and_channels() -> None:
+def test_a_page_stays_small_for_a_query_of_many_tasks_and_channels(tmp_path: Path) -> None:
     lines = [HEAD_LINE, plan(2, channels=2000)]
     lines += [task(100 + n / 1000, f"s0.c{n % 50}.t{n // 50}", seconds=0.0001) for n in range(8_000)]
-    history = read_lines("log", lines)
+    history = read_lines(tmp_path, *lines)
     page = check_page(history)
     assert f"{2 * 2000 - ROWS_MAX} more rows are not drawn" in page
     assert len(page) < 12_000_000
@@ -168,9 +172,9 @@ def test_a_page_stays_small_for_a_query_of_many_tasks_and_channels() -> None:
     ],
     ids=["empty", "text", "other", "version", "broken", "fields", "name", "links"],
 )
-def test_what_is_no_log_is_refused_and_said_why(lines: list[str], says: str) -> None:
+def test_what_is_no_log_is_refused_and_said_why(lines: list[str], says: str, tmp_path: Path) -> None:
     with pytest.raises(EventLogError, match=says):
-        read_lines("file.jsonl", lines)
+        read_lines(tmp_path, *lines)
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

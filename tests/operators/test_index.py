@@ -6,7 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wallaby.operators.joins.index import JoinIndex, Ranks, Slots, cut_by_partners, find, make_index, pairs
+from wallaby.operators.joins.index import (
+    JoinIndex,
+    PlaceArray,
+    Ranks,
+    cut_by_partners,
+    find,
+    make_index,
+    pairs,
+)
 from wallaby.operators.joins.key_set import KeySet
 from wallaby.operators.joins.probing import joined_batches
 from wallaby.relations.join_kind import JoinKind
@@ -57,13 +65,13 @@ def test_the_pairs_are_those_of_a_nested_loop(name: str, kind: JoinKind) -> None
         assert given == nested_loop(keys, kind)
 
 
-def test_dense_keys_have_slots_and_sparse_ones_ranks() -> None:
+def test_dense_keys_have_an_array_of_places_and_sparse_ones_ranks() -> None:
     made = {
         name: make_index(pa.table({"k": pa.array(keys, pa.int64())}), ["k"], 1 << 30)
         for name, keys in BUILDS.items()
     }
     kinds = {name: type(index.where) for name, index in made.items() if isinstance(index, JoinIndex)}
-    assert kinds["dense with repetitions"] is kinds["dense and unique"] is Slots
+    assert kinds["dense with repetitions"] is kinds["dense and unique"] is PlaceArray
     assert kinds["sparse with repetitions"] is kinds["sparse and unique"] is Ranks
 
 

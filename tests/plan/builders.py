@@ -8,6 +8,7 @@ from datetime import date
 from decimal import Decimal
 
 from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
+from wallaby.plan.explain import relation_lines
 from wallaby.plan.physical import Split
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, Named, SortKey
 from wallaby.relations.join_kind import JoinKind
@@ -247,3 +248,8 @@ def tpch(scale: float = 1.0) -> dict[str, Table]:
 
 def statistics_of(tables: dict[str, Table]) -> Statistics:
     return Statistics(tuple(table.statistics for table in tables.values()))
+
+
+def explain_relation(relation: Relation, depth: int = 0) -> str:
+    """A tree as golden files have it, one line per relation."""
+    return "\n".join(relation_lines(relation, depth))

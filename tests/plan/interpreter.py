@@ -73,6 +73,9 @@ _STRICT: dict[str, Callable[..., Value]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
+    "add_64": lambda a, b: a + b,
+    "subtract_64": lambda a, b: a - b,
+    "multiply_64": lambda a, b: a * b,
     "divide": _divide,
     "starts_with": lambda a, b: a.startswith(b),
 }

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.plan.builders import Table, holds, join, literal, statistics_of
+from tests.plan.builders import Table, explain_relation, holds, join, literal, statistics_of
 
 from wallaby.plan.estimates.estimate import Estimator
-from wallaby.plan.explain import explain_relation
 from wallaby.plan.join_graph import JoinGraph, JoinParts, equality
 from wallaby.relations.expression import Expression
 from wallaby.relations.relation import Filter, Relation

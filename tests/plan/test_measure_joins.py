@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.plan.builders import column, holds, join, literal
-from tools.measure.joins import Counting, choices_of, report, summary
 
+from tools.measure.joins import Counting, choices_of, report, summary
 from wallaby.relations.relation import DataFile, Filter, Relation, Scan
 
 ITEMS, WEEKS = 50, 20

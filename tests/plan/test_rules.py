@@ -15,6 +15,7 @@ from tests.plan.builders import (
     ascending,
     call,
     column,
+    explain_relation,
     holds,
     join,
     literal,
@@ -27,12 +28,12 @@ from tests.plan.data import rows_for
 from tests.plan.interpreter import Rows, evaluate
 
 from wallaby.plan.estimates.statistics import Statistics
-from wallaby.plan.explain import explain_relation
 from wallaby.plan.rules import RULES, Rule
 from wallaby.plan.rules.aggregate_below_joins import aggregate_below_joins
 from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
 from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
+from wallaby.plan.rules.narrow_decimals import narrow_decimals
 from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
@@ -40,7 +41,7 @@ from wallaby.plan.rules.push_limits import push_limits
 from wallaby.relations.expression import Expression, Literal
 from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Expand, Filter, Input, Limit, Project, Relation, Scan, Sort, Union
-from wallaby.relations.types import STRING
+from wallaby.relations.types import STRING, decimal
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.1)
@@ -62,6 +63,27 @@ MANY_ORDERS = LARGE["orders"].scan_of("o_custkey", "o_shippriority")
 PART, SUPPLIER = LARGE["part"], LARGE["supplier"]
 BUYERS = LARGE["customer"].scan_of("c_custkey", "c_name", "c_phone")
 LINES_AND_PARTS = join(MANY_LINES, PART.scan, (LINE.l_partkey, PART.p_partkey))
+PARTS_AND_LINES = join(
+    PART.scan,
+    Filter(MANY_LINES, MANY),
+    (PART.p_partkey, LINE.l_partkey),
+    kind=JoinKind.LEFT,
+)
+PRICES = LINE.scan_of("l_orderkey", "l_quantity", "l_extendedprice", "l_discount", "l_tax")
+NET = call(
+    "multiply",
+    LINE.l_extendedprice,
+    call("subtract", literal(Decimal(1)), LINE.l_discount, type_=decimal(16, 2)),
+    type_=decimal(32, 4),
+)
+TAXED = call(
+    "multiply",
+    NET,
+    call("add", literal(Decimal(1)), LINE.l_tax, type_=decimal(16, 2)),
+    type_=decimal(38, 6),
+)
+#: Its digits would not fit into 64 bits.
+SQUARE = call("multiply", NET, NET, type_=decimal(38, 8))
 BOUGHT = named(203, "bought", aggregation("sum", LINE.l_quantity))
 PRIORITY = (
     named(204, "priority", aggregation("avg", ORDERS.o_shippriority)),
@@ -153,6 +175,19 @@ CASES: dict[str, tuple[Rule, Relation]] = {
         aggregate_below_joins,
         aggregate(by_sets(CUSTOMER.c_name, CUSTOMER.c_phone), same(*SETS), *PRIORITY),
     ),
+    "aggregate_below_joins_on_the_right_of_a_left_join": (
+        aggregate_below_joins,
+        aggregate(
+            PARTS_AND_LINES,
+            same(PART.p_partkey),
+            named(202, "lines", aggregation("count", LINE.l_orderkey)),
+            named(205, "mean", aggregation("avg", LINE.l_quantity)),
+        ),
+    ),
+    "aggregate_below_joins_not_where_rows_without_partner_count": (
+        aggregate_below_joins,
+        aggregate(PARTS_AND_LINES, same(PART.p_partkey), ONE),
+    ),
     "aggregate_below_joins_by_what_the_condition_compares": (
         aggregate_below_joins,
         aggregate(
@@ -207,6 +242,27 @@ CASES: dict[str, tuple[Rule, Relation]] = {
     "drop_null_checks_not_above_a_left_join": (
         drop_null_checks,
         Filter(join(SOME, LINES, PAIR, kind=JoinKind.LEFT), holds("is_not_null", LINE.l_suppkey)),
+    ),
+    "narrow_decimals": (
+        narrow_decimals,
+        aggregate(
+            Project(PRICES, (*same(LINE.l_orderkey, LINE.l_discount), named(202, "net", NET))),
+            same(LINE.l_orderkey),
+            named(203, "most", aggregation("sum", column(202, "net", decimal(32, 4)))),
+        ),
+    ),
+    "narrow_decimals_of_sums": (
+        narrow_decimals,
+        aggregate(
+            PRICES,
+            same(LINE.l_orderkey),
+            named(203, "taxed", call("add", aggregation("sum", TAXED), aggregation("sum", LINE.l_tax))),
+            named(205, "mean", aggregation("avg", NET)),
+        ),
+    ),
+    "narrow_decimals_not_of_many_digits": (
+        narrow_decimals,
+        Project(PRICES, (named(202, "square", SQUARE),)),
     ),
     "order_joins": (
         order_joins,

@@ -12,6 +12,7 @@ from tests.plan.builders import (
     aggregate,
     aggregation,
     all_of,
+    explain_relation,
     holds,
     join,
     literal,
@@ -24,7 +25,6 @@ from tests.plan.checks import check_plan
 from tests.plan.data import rows_for
 from tests.plan.interpreter import Rows, Tables, evaluate, run
 
-from wallaby.plan.explain import explain_relation
 from wallaby.plan.planner import plan
 from wallaby.plan.rules.share_subplans import share_subplans
 from wallaby.plan.settings import PlanSettings

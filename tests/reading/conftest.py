@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark_sessions import shared_spark
-from tools.daily_functions import KINDS
 
+from tools.daily_functions import KINDS
 from wallaby_lab import tpch
 
 

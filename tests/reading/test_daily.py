@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
-from tools.daily_functions import kept, planned
 
+from tools.daily_functions import kept, planned
 from wallaby.reading.reader import read_plan
 
 pytestmark = pytest.mark.spark

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from tests.reading.reading import reasons_of, relation_of, walk_relations
+from tests.reading.relation_text import format_relation
 
 from wallaby.catalyst.node import decode
 from wallaby.reading.reader import read_plan
@@ -34,7 +35,6 @@ from wallaby.relations.relation import (
     Union,
     Window,
 )
-from wallaby.relations.text import format_relation
 
 pytestmark = pytest.mark.spark
 
@@ -492,4 +492,4 @@ def test_what_spark_cannot_plan_is_a_reason(spark: SparkSession) -> None:
             return spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
 
     (reason,) = read_plan(Broken()).reasons
-    assert "did not give the plan" in str(reason)
+    assert "did not return the plan" in str(reason)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from wallaby.reading.storages import storage_name, storage_of
+from wallaby.reading.storages import storage_name, storage_of, written_storage
 from wallaby.relations.storage import HdfsStorage, S3Storage
 
 KEYS = {"fs.s3a.access.key": "AKIA-someone", "fs.s3a.secret.key": "very-secret"}
@@ -50,6 +50,22 @@ TOKEN = {"fs.s3a.session.token": "short-lived"}
 )
 def test_settings_of_s3_that_are_understood(settings: dict[str, str], storage: S3Storage) -> None:
     assert storage_of("s3a", "lake", settings) == storage
+    assert written_storage("s3a", "lake", settings) == storage
+
+
+def test_s3_has_two_names_if_one_class_reads_both() -> None:
+    both = {**HERE, "fs.s3.impl": f"{PACKAGE}S3AFileSystem"}
+    assert storage_of("s3", "lake", both) == LOCAL
+    assert storage_of("s3", "lake", HERE) == "files at s3: are not supported yet"
+
+
+@pytest.mark.parametrize("name", ["acl.default", "create.storage.class", "create.header.x-amz-tagging"])
+def test_settings_about_what_is_written_leave_writing_to_spark(name: str) -> None:
+    for bucket in ("", "bucket.lake."):
+        settings = {**HERE, f"fs.s3a.{bucket}{name}": "x"}
+        assert storage_of("s3a", "lake", settings) == LOCAL
+        assert written_storage("s3a", "lake", settings) == f"only Spark's writer follows fs.s3a.{name}"
+    assert written_storage("hdfs", "namenode", {}) == "only Spark writes to hdfs:"
 
 
 @pytest.mark.parametrize(

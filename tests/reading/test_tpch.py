@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.plan.tpch_fixtures import relation_path, without_session, write
+from tests.reading.relation_text import format_relation
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.reading.reader import read_plan
 from wallaby.relations.relation import Relation
-from wallaby.relations.text import format_relation
 from wallaby_lab import tpch
 
 pytestmark = pytest.mark.spark

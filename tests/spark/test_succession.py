@@ -78,7 +78,7 @@ def collected_of(query: str = "q") -> Collected:
 
 def submission_of(collected: Collected, losses: int) -> Submission:
     none: Any = None
-    return Submission(none, none, 0.0, Query(collected.query, GRAPH), store_losses_left=losses)
+    return Submission(none, none, Query(collected.query, GRAPH), store_losses_left=losses)
 
 
 def test_a_head_whose_store_is_well_stays() -> None:

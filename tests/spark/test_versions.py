@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tools import run_versions
 
+from tools import run_versions
 from wallaby.catalyst import spark_versions
 from wallaby.commands import doctor
 from wallaby.errors import AttachError, UnsupportedSparkError

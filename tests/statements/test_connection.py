@@ -52,6 +52,16 @@ def test_statements_reach_nothing_outside(sql: str, session: DuckDbSession) -> N
     assert not Path("/tmp/wallaby-should-not-exist").exists()
 
 
+def test_a_long_statement_prints_nothing(session: DuckDbSession) -> None:
+    """DuckDB 2.0 shows a progress bar by default, and a TaskManager's output is the executor's log."""
+    asked = "SELECT current_setting('enable_progress_bar') AS shown FROM t"
+    rows = pa.table({"a": [1]})
+    schema = pa.schema([("shown", pa.bool_())])
+    first, second = (session.stream(asked, {"t": rows}, schema) for _ in range(2))
+    found = [next(first), next(second)]  # of two connections, because both are under way
+    assert [batch.to_pylist() for batch in found] == [[{"shown": False}]] * 2
+
+
 def test_settings_that_decide_the_bytes_are_set(session: DuckDbSession) -> None:
     names = "'threads', 'async_threads', 'preserve_insertion_order', 'TimeZone', 'lock_configuration'"
     found = session.query(f"SELECT name, value FROM duckdb_settings() WHERE name IN ({names})", {})
@@ -99,7 +109,23 @@ def test_a_thread_has_one_session() -> None:
     thread.join(30)
     assert others
     assert others[0] is not mine
-    assert thread_session(KernelSettings(memory_bytes=65 << 20)) is not mine
+    close_thread_session()
+
+
+def test_a_thread_keeps_the_sessions_of_the_last_settings_that_it_used() -> None:
+    """Queries over different files alternate on a thread, and opening a session takes longer than a small task."""
+    first, *others = (KernelSettings(memory_bytes=size << 20) for size in (64, 65, 66, 67, 68))
+    mine = thread_session(first)
+    sessions = [thread_session(settings) for settings in others[:3]]
+    assert thread_session(first) is mine
+    assert len({id(session) for session in (mine, *sessions)}) == 4
+    thread_session(others[3])
+    assert thread_session(first) is mine, "it was not the one that has been unused for longest"
+    assert thread_session(others[0]) is not sessions[0], "there is only room for a few"
+    with pytest.raises(KernelError):
+        sessions[0].query("SELECT 1", {})
+    close_thread_session()
+    assert thread_session(first) is not mine
     close_thread_session()
 
 

@@ -7,7 +7,7 @@ import math
 from decimal import Decimal
 
 import pytest
-from tests.trees import BINARY, BYTE, FLOAT, SHORT, call, literal, test, value_of
+from tests.trees import BINARY, BYTE, FLOAT, SHORT, call, literal, map_of, test, value_of
 
 from wallaby.errors import (
     ArithmeticOverflowError,
@@ -45,7 +45,6 @@ from wallaby.relations.types import (
     Kind,
     array,
     decimal,
-    map_of,
     struct,
 )
 from wallaby.statements.connection import DuckDbSession
@@ -215,6 +214,25 @@ VALUES: list[tuple[Expression, object]] = [
     (call("round", DOUBLE, f(-0.2), i(0), i(17)), 0.0),
     (call("round", INTEGER, i(-15), i(-1)), -20),
     (call("bround", INTEGER, i(25), i(-1)), 20),
+    (
+        call(
+            "multiply_64",
+            decimal(32, 4),
+            d("9999999999999.99", 15, 2),
+            call("subtract_64", decimal(16, 2), d("1", 1, 0), d("0.95", 15, 2)),
+        ),
+        Decimal("499999999999.9995"),
+    ),
+    (
+        # An operation on a number that is known to be short, but whose own result is not.
+        call(
+            "multiply",
+            decimal(38, 8),
+            call("multiply_64", decimal(31, 4), d("9999999999.99", 15, 2), d("9999.99", 15, 2)),
+            d("9999.9999", 15, 4),
+        ),
+        Decimal("9999999999.99") * Decimal("9999.99") * Decimal("9999.9999"),
+    ),
     (call("round_ceil", decimal(4, 1), d("-1.25", 4, 2), i(1)), Decimal("-1.2")),
     (call("round_ceil", decimal(38, 0), d("-1", 38, 0), i(-39)), Decimal(0)),
     (call("round", decimal(38, 0), d("1" * 38, 38, 0), i(-36)), Decimal("1" * 2 + "0" * 36)),
@@ -354,6 +372,11 @@ ERRORS: list[tuple[Expression, type[QueryError]]] = [
     (call("multiply", SHORT, literal(300, SHORT), literal(300, SHORT)), BinaryArithmeticOverflowError),
     (call("negate", SHORT, literal(-(2**15), SHORT)), ArithmeticOverflowError),
     (call("subtract", decimal(38, 0), d("-9" + "9" * 37, 38, 0), d("1", 38, 0)), NumericOutOfRangeError),
+    # Bounds were wrong: an error, and no other answer.
+    (
+        call("multiply_64", decimal(31, 4), d("9999999999999.99", 15, 2), d("9999999999999.99", 15, 2)),
+        NumericOutOfRangeError,
+    ),
     (call("negate", INTEGER, i(-(2**31))), ArithmeticOverflowError),
     (call("divide", DOUBLE, f(1.0), f(0.0)), DivideByZeroError),
     # a later condition does not keep an earlier one from failing

@@ -136,6 +136,9 @@ def test_joins_and_what_the_reader_does_alone_are_left_to_it(scan: Scan) -> None
     simple = Filter(rows, test("le", N, literal(5, LONG)))
     for tree in (rows, joined, simple, Project(simple, (Named(DAY, DAY),)), summed(joined)):
         assert not reads_in_place(ScanFragment(scan, (), (), tree))
+    by_number = replace(summed(rows), keys=(Named(N, N),))
+    assert not reads_in_place(ScanFragment(scan, (), (), by_number)), "it is counted, from Arrow data"
+    assert reads_in_place(ScanFragment(scan, (), (), summed(rows)))
     floats = scan_of(scan.files[0], ("n", LONG), ("ratio", DOUBLE))
     assert not reads_in_place(ScanFragment(floats, (), (), summed(Input(0, floats.columns))))
 

@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.trees import map_of
 
 from wallaby.batches.checksum import checksum
 from wallaby.batches.sizes import value_bytes
-from wallaby.relations.types import INTEGER, LONG, STRING, DataType, array, map_of, struct
+from wallaby.relations.types import INTEGER, LONG, STRING, DataType, array, struct
 from wallaby.sql.types import arrow_type
 from wallaby.tables.nested_columns import conformed, labelled, leaf_columns
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +20,8 @@ from wallaby.plan.physical import Split
 from wallaby.relations.expression import Call, Expression
 from wallaby.relations.relation import DataFile, Scan
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal
-from wallaby.tables import tables
+from wallaby.tables import pruning, tables
+from wallaby.tables.footer import bounds_of, reading
 from wallaby.tables.scan import read_split
 from wallaby.tables.tables import list_splits, scan_reason, table_statistics
 
@@ -104,6 +107,52 @@ def test_splits_hold_every_row_group_once(file: DataFile) -> None:
     assert numbers == list(range(ROWS))
 
 
+def scan_with(folder: Path, groups: int, rows: int = 1000) -> Scan:
+    """A file with so many row groups."""
+    path = folder / f"{groups} x {rows}.parquet"
+    if not path.exists():
+        pq.write_table(pa.table({"n": np.arange(groups * rows)}), path, row_group_size=rows)
+    return scan_of(file_of(path), ("n", LONG))
+
+
+def rows_by_split(scan: Scan, target_bytes: int, readers: int) -> list[int]:
+    """The rows of each split; together they have every row group once."""
+    splits = list_splits(scan, target_bytes, readers)
+    pieces = [number for split in splits for number in split.pieces]
+    assert pieces == list(range(len(pieces)))
+    assert all(len(split.pieces) == 1 or split.size_bytes <= target_bytes for split in splits)
+    return [split.rows for split in splits]
+
+
+def test_a_large_table_has_equal_splits_for_all_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one split, all but one thread would wait."""
+    monkeypatch.setattr(tables, "_SPLIT_ROWS_MIN", 4000)
+    wanted = scan_with(tmp_path, groups=16)
+    assert rows_by_split(wanted, 1 << 30, 1) == [16_000]
+    assert rows_by_split(wanted, 1 << 30, 2) == [8000] * 2
+    assert rows_by_split(wanted, 1 << 30, 4) == [4000] * 4
+    assert rows_by_split(wanted, 1 << 30, 8) == [4000] * 4, "smaller ones cost more than they save"
+    assert rows_by_split(wanted, 1, 2) == [1000] * 16
+
+
+def test_a_small_table_has_one_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rows_by_split(scan_with(tmp_path, groups=16), 1 << 30, 8) == [16_000]
+    monkeypatch.setattr(tables, "_SPLIT_ROWS_MIN", 100)
+    assert rows_by_split(scan_with(tmp_path, groups=1), 1 << 30, 8) == [1000], "a row group is not divided"
+
+
+def test_splits_are_as_many_as_readers_or_a_multiple(tmp_path: Path) -> None:
+    """Five splits for four readers would take as long as eight."""
+    wanted = scan_with(tmp_path, groups=40)
+    (whole,) = list_splits(wanted, 1 << 40)
+    for readers in (1, 2, 3, 4):
+        splits = rows_by_split(wanted, whole.size_bytes // 9 * 2, readers)
+        assert len(splits) == -(-5 // readers) * readers
+        assert max(splits) - min(splits) <= 2000
+
+
 def test_there_is_one_chunk_for_each_row_group(file: DataFile) -> None:
     (split,) = list_splits(scan(file, "n", "text"), 1 << 30)
     found = read_split(scan(file, "n", "text"), split)
@@ -161,6 +210,29 @@ def test_nothing_is_read_of_a_column_without_values(function: str, rows: int, tm
     assert read_split(wanted, split, condition(wanted, function, 0)).num_rows == rows
 
 
+def test_bounds_are_looked_up_once_and_again_in_a_changed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+
+    def looking(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:
+        looked.append(chunk)
+        return bounds_of(chunk)
+
+    monkeypatch.setattr(pruning, "bounds_of", looking)
+    for first in (0, 100):
+        file = parquet(
+            tmp_path / "t.parquet", pa.table({"n": np.arange(first, 3 * first + 4)}), row_group_size=2
+        )
+        wanted = scan(file, "n")
+        (split,) = list_splits(wanted, 1 << 30)
+        for value in (first + 2, first + 3):
+            found = read_split(wanted, split, condition(wanted, "eq", value))
+            assert found.column(0).to_pylist() == [first + 2, first + 3]
+        assert len(looked) == len(split.pieces)
+        looked.clear()
+
+
 def test_a_constant_on_the_left_is_turned_round(file: DataFile) -> None:
     wanted = scan(file, "n")
     (split,) = list_splits(wanted, 1 << 30)
@@ -212,6 +284,21 @@ def test_a_file_that_changed_is_an_error(table: pa.Table, tmp_path: Path) -> Non
     path.unlink()
     with pytest.raises(SourceChangedError):
         read_split(wanted, split)
+
+
+def test_an_error_of_this_worker_does_not_call_a_file_damaged(table: pa.Table, tmp_path: Path) -> None:
+    file = parquet(tmp_path / "t.parquet", table)
+    with (
+        pytest.raises(OSError, match="No space left") as full,
+        reading(file),
+        Path("/dev/full").open("wb") as disk,
+    ):
+        disk.write(bytes(1 << 20))
+    assert not isinstance(full.value, CorruptFileError)
+    with pytest.raises(MemoryError), reading(file):
+        pa.allocate_buffer(1 << 60)
+    with pytest.raises(CorruptFileError, match="may not be read: permission denied"), reading(file):
+        raise PermissionError(errno.EACCES, "Permission denied")
 
 
 def test_a_damaged_file_is_a_typed_error(table: pa.Table, tmp_path: Path) -> None:

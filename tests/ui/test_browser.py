@@ -99,7 +99,7 @@ def test_it_updates_itself_within_its_own_rules(page: PageServer, browser: Chrom
 
 def test_without_the_token_there_is_nothing(page: PageServer, browser: Chromium) -> None:
     browser.call("Network.clearBrowserCookies")
-    browser.open(f"http://127.0.0.1:{page.port}/")
+    browser.open(page.address)
     shown = browser.ask("document.body.innerText")
     assert "carries the token" in shown
     assert "app-1" not in shown

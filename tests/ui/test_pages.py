@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -75,8 +76,15 @@ def page() -> Iterator[PageServer]:
 
 
 def ask(
-    page: PageServer, path: str, *, method: str = "GET", token: bool = True, **headers: str
+    page: PageServer,
+    path: str,
+    *,
+    method: str = "GET",
+    token: bool = True,
+    folder: bool = True,
+    **headers: str,
 ) -> tuple[int, str, dict[str, str]]:
+    path = page.folder + path[1:] if folder else path
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=10)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
@@ -100,7 +108,7 @@ def test_without_the_token_there_is_no_data(page: PageServer, path: str) -> None
         {"Authorization": "Bearer guess"},
         {"Cookie": "\x01;;="},
     ):
-        status, body, got = ask(page, path, token=False, **headers)
+        status, body, got = ask(page, path, token=False, folder=True, **headers)
         assert status == 403
         assert "token" in body
         assert "Set-Cookie" not in got
@@ -116,8 +124,26 @@ def test_the_link_gives_a_cookie_that_other_sites_cannot_use(page: PageServer) -
     )
     assert status == 200
     assert "Wallaby on app-1" in body
-    assert headers["Set-Cookie"] == f"{page.cookie}={page.token}; Path=/; HttpOnly; SameSite=Strict"
-    assert ask(page, "/metrics", token=False, Authorization=f"Bearer {page.token}")[0] == 200
+    assert (
+        headers["Set-Cookie"] == f"{page.cookie}={page.token}; Path={page.folder}; HttpOnly; SameSite=Strict"
+    )
+    assert ask(page, "/metrics", token=False, folder=False, Authorization=f"Bearer {page.token}")[0] == 200
+
+
+def test_another_server_of_this_host_is_not_given_the_cookie(page: PageServer) -> None:
+    status, body, _ = ask(page, "/", folder=False)
+    assert status == 404, "the pages are in a folder whose name only the link says"
+    assert "app-1" not in body
+    other = PageServer(Pages(Fixed()))
+    other.close()
+    assert other.folder != page.folder
+    assert len(page.folder) > 12
+    assert page.folder in page.url
+
+
+def test_it_can_be_seen_through_a_tunnel_with_another_port(page: PageServer) -> None:
+    assert ask(page, "/", Host="127.0.0.1:8090")[0] == 200
+    assert ask(page, "/", Host="localhost:8090")[0] == 200
 
 
 def test_another_site_cannot_read_it(page: PageServer) -> None:
@@ -173,6 +199,22 @@ def test_too_many_requests_at_once_are_turned_away(monkeypatch: pytest.MonkeyPat
         page.close()
 
 
+def test_too_many_connections_are_closed_and_leave_room_when_they_end(page: PageServer) -> None:
+    def is_answered() -> bool:
+        try:
+            return ask(page, "/")[0] == 200
+        except (http.client.HTTPException, OSError):
+            return False
+
+    idle = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(server_module.CONNECTIONS_MAX)]
+    while is_answered():  # until the server has taken all of them, in its own time
+        pass
+    for each in idle:
+        each.close()
+    while not is_answered():
+        pass
+
+
 def test_a_failure_is_a_page_of_its_own(page: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fixed, "queries", lambda _self: 1 / 0)
     status, body, _ = ask(page, "/")
@@ -185,10 +227,20 @@ def test_a_failure_is_a_page_of_its_own(page: PageServer, monkeypatch: pytest.Mo
 
 def test_the_front_page_lists_queries_running_first(page: PageServer) -> None:
     _, body, headers = ask(page, "/")
-    assert body.index("/query/1") < body.index("/query/2")
+    assert body.index(f"{page.folder}query/1") < body.index(f"{page.folder}query/2")
     assert "lost w3" in body
     assert "900 MiB of 1.0 GiB" in body
+    assert "not known here, of 1.0 GiB" in body
     assert int(headers["X-Wallaby-Again"]) >= 1000
+
+
+def test_a_query_of_another_day_has_its_date() -> None:
+    now = time.time()
+    rows = [QueryRow(str(at), "x", "native", "done", at, 1.0) for at in (now, now - 86_400)]
+    answer = Pages(Fixed(rows)).answer("/body/", "n")
+    assert answer is not None
+    found = re.findall(r'<tr><td class="l">([-0-9 :]+)</td><td class="l q">', answer.body)
+    assert [len(began) for began in found] == [len("10:15:02"), len("2026-11-18 10:15:02")]
 
 
 @pytest.mark.parametrize("path", ["/", "/query/1", "/query/2"])
@@ -202,7 +254,7 @@ def test_nothing_of_a_query_is_executed_and_nothing_comes_from_outside(page: Pag
     policy = headers["Content-Security-Policy"]
     assert f"script-src 'nonce-{nonce}'" in policy
     assert "unsafe" not in policy
-    assert not re.search(r"(?:src|href)=\"(?!/|data:image/svg)", body)
+    assert not re.search(rf"(?:src|href)=\"(?!{page.folder}|data:image/svg)", body)
     assert " style=" not in body
     assert ask(page, path)[1].count(nonce) == 0, "a nonce is used once"
 
@@ -282,6 +334,14 @@ def test_event_logs_of_many_engines_are_one_page(tmp_path: Path) -> None:
     assert source.query("../../etc/passwd") is None
     (tmp_path / "two" / "q.jsonl").unlink()
     assert len(source.queries()) == 3
+    (tmp_path / "my runs #2").mkdir()
+    (tmp_path / "my runs #2" / "a?b%20.jsonl").write_text((LOGS / "recovery.jsonl").read_text())
+    front = Pages(source).answer("/body/", "n", "/f/")
+    assert front is not None
+    (odd,) = [link for link in re.findall(r'href="/f(/query/[^"]+)"', front.body) if "%23" in link]
+    found = Pages(source).answer(odd, "n", "/f/")
+    assert found is not None
+    assert "stage graph" in found.body
     answer = Pages(source).answer("/query/one/q.jsonl", "n")
     assert answer is not None
     assert "stage graph" in answer.body

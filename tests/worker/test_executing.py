@@ -46,7 +46,7 @@ def answer_to(work: Work) -> object:
     nothing: Any = None
     node = EngineNode(WorkerId("w0-1"), lambda _: None)
     answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-    node.answer = lambda actor, _effect, value: answers.put(value)  # type: ignore[method-assign]
+    node.answer = lambda actor, effect, value: answers.put(value)  # type: ignore[method-assign]
     performer = Performer(
         node, nothing, nothing, nothing, nothing, nothing, nothing, NodeSettings(kernel_threads=1)
     )

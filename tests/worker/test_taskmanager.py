@@ -14,13 +14,22 @@ Q, P = QueryId("q"), QueryId("p")
 
 def test_a_worker_registers_until_it_is_answered() -> None:
     run = Driven(TaskManager(500).run())
-    run.answer_all(None, None, True)
-    assert run.seen == [Register(), Register(), Register(), Renew()]
+    run.answer_all(None, True, None, True, True)
+    assert run.seen == [*[Register(), Pause(500)] * 2, Register(), Renew()]
 
 
 def test_a_worker_whose_id_is_not_to_be_had_ends() -> None:
     run = Driven(TaskManager(500).run())
     assert run.answer(False) is None
+
+
+def test_a_worker_that_can_never_register_tries_at_leisure_and_ends() -> None:
+    run = Driven(TaskManager(500).run())
+    for _ in range(UNANSWERED_MAX):
+        assert run.now == Register()
+        assert run.answer(None) == Pause(500)
+        run.answer(True)
+    assert run.now is None
 
 
 def registered() -> tuple[Driven, Driven]:

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from tools.lakes.delta import DeltaChecks
-from tools.lakes.iceberg import IcebergChecks
 
 import wallaby
+from tools.lakes.delta import DeltaChecks
+from tools.lakes.iceberg import IcebergChecks
 
 
 def session(jars: str, folder: Path) -> SparkSession:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tools.write_drawings import of_figures, of_pages
 
 DRAWINGS = of_pages() | of_figures()

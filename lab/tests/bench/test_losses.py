@@ -15,7 +15,7 @@ class FakeLane:
     def __init__(self, undisturbed: list[float], losses: list[float], answer: str = "1") -> None:
         self._undisturbed, self._losses = iter(undisturbed), iter(losses)
         self.answer = answer
-        self.course: list[str] = []
+        self.said: list[str] = []
         self._cold = True
 
     def ask(self, name: str, **arguments: Any) -> Any:
@@ -23,7 +23,7 @@ class FakeLane:
         if name == "settle":
             self._cold = True
             return 0.5
-        self.course.append(("cold " if self._cold else "") + (name if after is None else f"killed {after:g}"))
+        self.said.append(("cold " if self._cold else "") + (name if after is None else f"killed {after:g}"))
         self._cold = False
         if name == "run":
             return {"seconds": 99.0}
@@ -38,7 +38,7 @@ class FakeLane:
 def test_no_run_that_counts_has_a_new_worker() -> None:
     lane = FakeLane([2.0, 2.0, 4.0, 4.0], [3.0] * 4)
     run_losses(lane, 9, (0.25, 0.5), 2, lambda *_: None)  # type: ignore[arg-type]
-    assert lane.course == [
+    assert lane.said == [
         *("cold run", "killed 0", "killed 0", "killed 0.5", "cold run", "killed 1"),
         *("cold run", "killed 0", "killed 0", "killed 0.75", "cold run", "killed 1.5"),
     ]

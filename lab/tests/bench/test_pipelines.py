@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from wallaby_lab.bench.pipelines.cases import cases, writes
 from wallaby_lab.bench.pipelines.leaves import is_slower
 from wallaby_lab.bench.pipelines.page import pipelines_page
 from wallaby_lab.bench.pipelines.pairs import Pair
+from wallaby_lab.bench.pipelines.progress import Case, PartProgress, TimeIsUpError
 from wallaby_lab.bench.pipelines.rates import row_and_byte
-from wallaby_lab.bench.pipelines.run import PARTS, run_parts
+from wallaby_lab.bench.pipelines.run import PARTS, Pace, run_parts
 from wallaby_lab.commands import bench_pipelines
 
 
@@ -56,7 +58,7 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
         patch.setattr(planning, "_runs", lambda: one_run)
         one_plan = dict(list(planning._small().items())[:1])
         patch.setattr(planning, "_small", lambda: one_plan)
-        patch.setattr(pipelines, "cases", lambda folder: cases(folder)[1:5:2])
+        patch.setattr(pipelines, "cases", lambda folder: cases(folder)[2:5:2])
         patch.setattr(pipelines, "writes", lambda folder: writes(folder)[2:])
         for module in (planning, leaves):
             patch.setattr(module, "ROUNDS_FACTOR", 1)
@@ -67,10 +69,9 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
             tmp_path_factory.mktemp("written"),
             2,
             512,
-            1,
+            Pace(rounds=1, warm_ups=0),
             lambda _: None,
             found.__setitem__,
-            warm_ups=0,
         )
     return found
 
@@ -79,7 +80,7 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
 @pytest.mark.timeout(400)
 def test_every_part_measures_and_proves_what_ran_where(parts: dict[str, Any]) -> None:
     assert list(parts) == list(PARTS)
-    narrow, wide, strings = parts["handover"]["kinds"]
+    narrow, wide, strings = parts["handover"]["cases"]
     assert 10_000 < narrow["rows"] < 20_000 < wide["rows"] == strings["rows"]
     assert (narrow["columns"], wide["columns"]) == (2, 40)
     assert narrow["size_bytes"] < wide["size_bytes"]
@@ -117,6 +118,41 @@ def test_the_page_tells_what_was_measured(parts: dict[str, Any]) -> None:
     assert "nothing ran here" in pipelines_page(
         {"pipelines": {**parts["pipelines"], "cases": [{**first, "parts": []}]}}
     )
+
+
+def test_what_an_earlier_run_measured_is_not_measured_again() -> None:
+    kept: list[list[str]] = []
+
+    def keep(cases: list[Case]) -> None:
+        kept.append([case["name"] for case in cases])
+
+    measured: list[str] = []
+
+    def measure(name: str) -> dict[str, Any]:
+        measured.append(name)
+        return {"seconds": 2}
+
+    progress = PartProgress([{"name": "b", "seconds": 1}], keep)
+    for name in ("a", "b", "c"):
+        progress.run(name, partial(measure, name))
+    assert measured == ["a", "c"]
+    assert kept == [["a", "b"], ["a", "b"], ["a", "b", "c"]], "nothing that was known is lost on the way"
+    assert [case["seconds"] for case in progress.cases] == [2, 1, 2]
+
+
+def test_no_case_begins_when_the_time_is_up() -> None:
+    progress = PartProgress([{"name": "a"}], until=0.0)
+    progress.run("a", dict)
+    with pytest.raises(TimeIsUpError):
+        progress.run("b", dict)
+    assert [case["name"] for case in progress.cases] == ["a"]
+
+
+@pytest.mark.spark
+def test_the_page_tells_that_a_part_is_not_finished(parts: dict[str, Any]) -> None:
+    some = {**parts["pipelines"], "cases": parts["pipelines"]["cases"][:1], "unfinished": True}
+    assert "More cases have not been measured yet" in pipelines_page({"pipelines": some})
+    assert "More cases" not in pipelines_page(parts)
 
 
 def test_slower_is_what_medians_and_neighbours_agree_on() -> None:

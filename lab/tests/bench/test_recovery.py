@@ -1,4 +1,4 @@
-"""The course of the measurement of losses, with lanes that only say what they were asked."""
+"""The order in which losses are measured, with lanes that only say what they were asked."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_engines_are_measured_one_after_the_other_each_on_its_tables(log: list[s
     said: list[str] = []
     report = recovery.run_recovery(tables, (3,), (0, 1), "16g", 2, said.append)
 
-    def course(name: str, data: str) -> list[str]:
+    def steps(name: str, data: str) -> list[str]:
         calm = 2 * [f"{name}: ask_killed 0"]  # twice in each of two repetitions: three at least
         once = [f"{name}: run", *calm, f"{name}: ask_killed 2.0", f"{name}: settle"]
         asked = [f"{name}: run", *once, *once]
         return [f"{name} starts on {data} with 16g", *asked, f"{name} ends"]
 
-    assert log == [*course("wallaby", "sf30"), *course("spark", "sf10")]
+    assert log == [*steps("wallaby", "sf30"), *steps("spark", "sf10")]
     assert report["contenders"] == {"wallaby": "Wallaby; data sf30", "spark": "Spark; data sf10"}
     assert report["geometric_means"] == pytest.approx({"wallaby": 1.5, "spark": 1.5})
     assert said[-1] == "spark, query 3: 4.00 s, killed at 50% 6.00 s"

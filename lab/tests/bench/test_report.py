@@ -6,9 +6,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from wallaby_lab.bench.breakdown import HEADINGS
-from wallaby_lab.bench.course import Timed
 from wallaby_lab.bench.plots import draw_means, draw_queries
 from wallaby_lab.bench.report import speedups, to_json, to_page
+from wallaby_lab.bench.rounds import Timed
 
 FACTS: dict[str, Any] = {
     **dict.fromkeys(HEADINGS, 0.5),
@@ -20,7 +20,7 @@ FACTS: dict[str, Any] = {
     "sent_bytes": 1024,
     "spilled_bytes": 4096,
 }
-COURSE = {
+MEASURED = {
     "contenders": {
         "spark": {"what": "SparkSQL", "start_seconds": 1.0},
         "other": {
@@ -58,7 +58,7 @@ def tables(page: str) -> dict[str, dict[str, list[str]]]:
 
 
 def test_a_page_has_medians_ratios_and_what_went_wrong() -> None:
-    page = to_page(COURSE, "A title", data="sf1")
+    page = to_page(MEASURED, "A title", data="sf1")
     cells = tables(page)["A title"]
     assert cells["1"] == ["4.00 (9.00, ±3.50)", "1.00 (1.00, ±0.50)", "4.00"]
     assert cells["2"] == ["1.00 (1.00, ±0.00)", "4.00 (4.00, ±0.00) DIFFERS", "0.25"]
@@ -70,7 +70,7 @@ def test_a_page_has_medians_ratios_and_what_went_wrong() -> None:
 
 
 def test_a_page_says_where_time_and_memory_went() -> None:
-    found = tables(to_page(COURSE, "A title"))
+    found = tables(to_page(MEASURED, "A title"))
     assert found["Attaching and closing"]["other"] == ["2.00 (1.00 to 3.00)", "0.50 (0.50 to 0.50)"]
     assert found["Peak memory"]["1"] == ["0 B", "0 B", "3.0 MiB", "4.0 KiB"]
     went = found["Where the time of other went"]
@@ -79,12 +79,12 @@ def test_a_page_says_where_time_and_memory_went() -> None:
 
 
 def test_without_spark_the_page_says_that_nothing_was_compared() -> None:
-    course = {"contenders": {"duckdb": {"what": "DuckDB"}}, "results": {"duckdb": {1: Timed([1.0])}}}
-    assert "not compared" in to_page(course, "A title")
+    measured = {"contenders": {"duckdb": {"what": "DuckDB"}}, "results": {"duckdb": {1: Timed([1.0])}}}
+    assert "not compared" in to_page(measured, "A title")
 
 
 def test_the_raw_figures_are_all_there() -> None:
-    raw = to_json(COURSE, data="sf1")
+    raw = to_json(MEASURED, data="sf1")
     assert raw["results"]["spark"]["1"]["seconds"] == [9.0, 4.0, 2.0]
     assert raw["results"]["other"]["3"]["error"] == "out of memory"
     assert raw["machine"]["cores"]
@@ -104,7 +104,7 @@ def texts(drawn: ElementTree.Element) -> list[str]:
 
 
 def test_plots_have_a_bar_for_each_ratio() -> None:
-    ratios = speedups(COURSE["results"])  # type: ignore[arg-type]
+    ratios = speedups(MEASURED["results"])  # type: ignore[arg-type]
     drawn = ElementTree.fromstring(draw_queries({**ratios, "<third>": {1: 30.0}}, "a < b").svg())
     assert bars(drawn) == ["bar-0-1", "bar-0-2", "bar-1-1"]
     scale = [f"{tick}×" for tick in ("0.2", "0.5", "1", "2", "5", "10", "20", "50")]

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.functions.entry import State
+from wallaby.functions.entry import Exactness
 from wallaby.functions.registry import REGISTRY
 from wallaby_lab.differential.generated.examples import CLOSE, EXAMPLES, WITHOUT_EXAMPLE
 from wallaby_lab.differential.generated.expand import expand
 from wallaby_lab.differential.generated.values import COLUMNS, literal
 
-NATIVE = {name for name, entry in REGISTRY.items() if entry.state is not State.UNSUPPORTED}
+NATIVE = {name for name, entry in REGISTRY.items() if entry.exactness is not Exactness.UNSUPPORTED}
 
 
 def test_every_native_entry_has_an_example_or_says_why_not() -> None:

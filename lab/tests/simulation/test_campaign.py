@@ -59,6 +59,19 @@ def test_the_parts_of_other_policies_break_no_invariant(policy: str) -> None:
 
 
 @pytest.mark.timeout(600)
+def test_queries_that_are_rolled_back_as_a_whole_break_no_invariant() -> None:
+    summary = run_campaign(SEEDS, 150, CORES, policy="checkpoint")
+    assert summary.failures == []
+    assert summary.policies == {"checkpoint": 150}
+    # They lost workers, most of them went on from a snapshot, and nothing of lineage was used.
+    assert summary.workers_lost > 150
+    assert summary.rolled_back - summary.rolled_back_to_start > 30
+    assert summary.restored > summary.rolled_back
+    assert (summary.commits, summary.rewound, summary.retraced, summary.reread) == (0, 0, 0, 0)
+    assert summary.outcomes["done"] / summary.outcomes.total() > 0.8
+
+
+@pytest.mark.timeout(600)
 def test_one_fault_at_every_step_of_a_small_query_breaks_no_invariant() -> None:
     result = run_sweep(CORES)
     assert result.failures == ()

@@ -15,14 +15,16 @@ from wallaby.coordinator import effects as coordinating
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.head import Head
+from wallaby.lineage import barriers, kept
 from wallaby.lineage import effects as protocol
-from wallaby.lineage import kept
+from wallaby.lineage.barriers import BarrierDue, Cover, RestoreCut, SaveCut
 from wallaby.node import effects as working
+from wallaby_lab.simulation.cuts.performing import AlignedPerformer
 from wallaby_lab.simulation.world.perform import SimulatedPerformer
 
 EFFECTS = frozenset(
     each
-    for module in (protocol, kept, working, coordinating)
+    for module in (protocol, barriers, kept, working, coordinating)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, protocol.Effect) and each is not protocol.Effect
 )
@@ -62,4 +64,6 @@ def test_production_performs_every_effect(head: Head) -> None:
 
 def test_the_simulation_performs_every_effect() -> None:
     nothing: Any = SimpleNamespace(whole=[])  # nothing is performed
-    assert EFFECTS - SimulatedPerformer(nothing)._methods.keys() == set()
+    assert EFFECTS - AlignedPerformer(nothing)._methods.keys() == set()
+    together = {BarrierDue, SaveCut, RestoreCut, Cover}
+    assert EFFECTS - SimulatedPerformer(nothing)._methods.keys() == together

@@ -9,7 +9,8 @@ from tests.builders import piece
 from tests.hand import GRAPH, ME, S0, TO_X0, X0, Hand, assigned, view
 
 from wallaby.lineage.effects import FailPoint, PushReply, Slice
-from wallaby_lab.simulation.drawn.pressure import FORGETTABLE
+from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.pressure import FORGETTABLE, FORGETTABLE_OFTEN, FORGETTABLE_SELDOM
 from wallaby_lab.simulation.run import draw, run
 from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
@@ -66,20 +67,87 @@ def test_a_push_of_another_epoch_is_refused_as_a_whole_also_if_it_is_only_asked(
         assert not flow.receive(receiver().session, 9, ME, PIECES, local=False).accepted
 
 
-def ending(flow: Flow, seed: int = 7) -> tuple[list[str], int]:
-    """How a query of some seed ends without any fault but what its flow says, and after how many milliseconds."""
+def ending(
+    flow: Flow,
+    faults: tuple[SimulatedFault, ...] = (),
+    story: list[str] | None = None,
+    seed: int = 7,
+) -> tuple[list[str], int]:
+    """How a query of some seed ends under these faults and what its flow says, and after how many milliseconds."""
     scenario, _ = draw(seed)
     workloads = tuple(replace(w, poison=None, error=None, fickle=None) for w in scenario.workloads)
-    result = run(seed, replace(scenario, flow=flow, workloads=workloads), ())
+    result = run(seed, replace(scenario, flow=flow, workloads=workloads), faults, story)
     assert result.failure is None, result.failure
     return result.tally.outcomes, result.tally.virtual_ms
 
 
-@pytest.mark.parametrize("point", [FailPoint.COMMIT, FailPoint.DELIVER])
-def test_an_effect_that_is_lost_stalls_the_query_and_the_watch_ends_it(point: FailPoint) -> None:
+@pytest.mark.parametrize("performed", [True, False], ids=["performed", "not performed"])
+@pytest.mark.parametrize(
+    ("point", "nth"),
+    [(FailPoint.COMMIT, 2), (FailPoint.EXECUTE, 2), (FailPoint.BACK_UP, 2), (FailPoint.COLLECT, 1)],
+)
+def test_an_effect_whose_answer_is_lost_stalls_the_query_and_the_watch_ends_it(
+    point: FailPoint, nth: int, performed: bool
+) -> None:
     assert point in FORGETTABLE
-    outcomes, _ = ending(Flow(forgotten=(point, 2)))
+    outcomes, _ = ending(Flow(forgotten=(point, nth, performed)))
     assert outcomes == ["QueryStalledError"]
+
+
+def test_a_push_that_is_lost_stalls_the_query_and_the_watch_ends_it() -> None:
+    outcomes, _ = ending(Flow(forgotten=(FailPoint.DELIVER, 2, False)))
+    assert outcomes == ["QueryStalledError"]
+
+
+#: Where whoever asks goes on without an answer, how often it has asked by then, and what leads to that place.
+GOING_ON = (
+    (FailPoint.LOOK, 3, None),
+    (FailPoint.REGISTER, 1, None),
+    (FailPoint.RENEW, 1, None),
+    (FailPoint.DISCOVER, 1, None),
+    (FailPoint.WATCH, 2, None),
+    (FailPoint.STATUS, 2, None),
+    (FailPoint.SUBMIT, 1, None),
+    (FailPoint.REMOVE, 1, None),
+    (FailPoint.PING, 1, FaultKind.PAUSE),
+    (FailPoint.EXPEL, 1, FaultKind.CRASH),
+    (FailPoint.FREEZE, 1, FaultKind.CRASH),
+    (FailPoint.SNAPSHOT, 1, FaultKind.CRASH),
+    (FailPoint.RESUME, 1, FaultKind.CRASH),
+    (FailPoint.JOIN, 1, FaultKind.JOIN),
+    (FailPoint.DRAIN, 1, FaultKind.DRAIN),
+    (FailPoint.DRAIN, 2, FaultKind.DRAIN),
+)
+
+
+@pytest.mark.parametrize("performed", [True, False], ids=["performed", "not performed"])
+@pytest.mark.parametrize(("point", "nth", "kind"), GOING_ON)
+def test_who_serves_all_queries_goes_on_without_an_answer(
+    point: FailPoint, nth: int, kind: FaultKind | None, performed: bool
+) -> None:
+    assert point in (*FORGETTABLE_OFTEN, *FORGETTABLE_SELDOM)
+    faults = () if kind is None else (SimulatedFault(kind, FailPoint.COMMIT, 2, after=True),)
+    story: list[str] = []
+    outcomes, _ = ending(Flow(forgotten=(point, nth, performed)), faults, story)
+    assert outcomes == ["done"]
+    assert any("*** forgotten" in line for line in story)
+
+
+def test_a_query_whose_opening_was_not_answered_is_opened_once() -> None:
+    """A second session would lack what the first one has received and acknowledged (seed 24877)."""
+    for nth in range(1, 40):
+        story: list[str] = []
+        outcomes, _ = ending(Flow(slow_execute=2, forgotten=(FailPoint.DISCOVER, nth, True)), story=story)
+        lost = next(i for i, line in enumerate(story) if "*** forgotten" in line) + 1
+        if "OpenSession(" in story[lost]:
+            break
+    else:
+        pytest.fail("no answer to an opening was lost")
+    worker = story[lost].split()[2]
+    opened = [line for line in story if f" {worker} discovery: OpenSession(" in line]
+    begun = [line for line in story if f" {worker} session: begin re-read 0" in line]
+    assert outcomes == ["done"]
+    assert (len(opened), len(begun)) == (2, 1)
 
 
 @pytest.mark.parametrize("flow", [Flow(slow_collect=1), Flow(slow_execute=2)], ids=["client", "task"])

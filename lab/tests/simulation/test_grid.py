@@ -6,7 +6,7 @@ import pytest
 
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation.drawn.faults import FaultKind
-from wallaby_lab.simulation.grid import FaultGrid, as_markdown, prepared
+from wallaby_lab.simulation.grid import FaultGrid, as_markdown, prepared, reached_points, run_grid
 from wallaby_lab.simulation.run import run
 
 
@@ -17,6 +17,8 @@ from wallaby_lab.simulation.run import run
         (FailPoint.COMPLAIN, FaultKind.CRASH),
         (FailPoint.DRAIN, FaultKind.REPLY_LOST),
         (FailPoint.COLLECT, FaultKind.RELEASE),
+        (FailPoint.REGISTER, FaultKind.RELEASE),
+        (FailPoint.REMOVE, FaultKind.RELEASE),
         (FailPoint.RESTORE_STATE, FaultKind.CRASH),
         (FailPoint.REREAD_DELIVER, FaultKind.PICKY_WIRE),
     ],
@@ -40,3 +42,17 @@ def test_the_table_has_a_row_for_each_point_and_tells_what_is_empty() -> None:
     rows = [line for line in as_markdown(grid).splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + len(FailPoint)
     assert all(row.count("|") == len(FaultKind) + 2 for row in rows)
+
+
+def test_a_grid_goes_on_after_the_pairs_that_it_has_and_keeps_what_it_finds() -> None:
+    points = reached_points()
+    struck = {(point, kind): (2, 2) for point in points for kind in FaultKind}
+    del struck[points[0], FaultKind.CRASH]
+    before = FaultGrid.of_json(FaultGrid(struck, ()).as_json())
+    kept: list[FaultGrid] = []
+    found = run_grid(before=before, keep=kept.append)
+    assert kept == [found]
+    assert found.struck.keys() == {(point, kind) for point in points for kind in FaultKind}
+    hits, seeds = found.struck[points[0], FaultKind.CRASH]
+    assert hits == 2 <= seeds
+    assert not found.failures

@@ -23,6 +23,8 @@ QUICK = (
     "no-new-epoch-at-all",
     "split-given-to-two",
     "plan-applied-in-pieces",
+    "states-left-behind",
+    "side-inputs-beyond-the-barrier",
 )
 #: Seeds that are clean without a mutant, as `test_campaign.py` shows.
 QUICK_SEEDS = 60
@@ -57,6 +59,7 @@ def test_mutants_change_production_code_only() -> None:
         "wallaby.node.",
         "wallaby.worker.",
         "wallaby.exchange.",
+        "wallaby.head.",
         "wallaby.coordinator.",
         "wallaby.gcs.memory",
         "wallaby.gcs.complaints",

@@ -9,9 +9,10 @@ import pytest
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.effects import Execute, FailPoint, Slice
+from wallaby.lineage.graph import LinkKind, StageKind
 from wallaby.lineage.names import Edge, TaskName
 from wallaby.lineage.tolerance import POLICIES
-from wallaby.observe.event import How
+from wallaby.observe.event import TaskAction
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun
 from wallaby.observe.log_reading import read_log
 from wallaby_lab.simulation.predict import run
@@ -41,16 +42,16 @@ MB = 1_000_000
 def read_and_sum(reads: int = 8, seconds: float = 1.0, size: int = MB, channels: int = 2) -> History:
     """So many reads of a second that give a megabyte each; then a second for every megabyte, in one channel or more."""
     stages = (
-        StageInfo("scan", "read", 2, reads),
-        StageInfo("aggregate", "execute", channels, 0),
-        StageInfo("collect", "collect", 1, 0),
+        StageInfo("scan", StageKind.READ, 2, reads),
+        StageInfo("aggregate", StageKind.EXECUTE, channels, 0),
+        StageInfo("collect", StageKind.COLLECT, 1, 0),
     )
-    links = (LinkInfo(0, 1, "main", "hash"), LinkInfo(1, 2, "main", "hash"))
+    links = (LinkInfo(0, 1, LinkKind.MAIN, "hash"), LinkInfo(1, 2, LinkKind.MAIN, "hash"))
     found = History("q", 0.0, 10.0, "done", stages=stages, links=links)
     for at in range(reads):
-        found.tasks.append(TaskRun(0, seconds, "w", 0, 0, at, How.READ, 1, size, 0, 0, 0, ""))
-        found.tasks.append(TaskRun(0, seconds, "w", 1, 0, at, How.EXECUTE, 0, 0, 1, size, 0, ""))
-    found.tasks.append(TaskRun(0, 0.0, "w", 1, 0, reads, How.EXECUTE, 1, 100, 0, 0, 0, "", last=True))
+        found.tasks.append(TaskRun(0, seconds, "w", 0, 0, at, TaskAction.READ, 1, size, 0, 0, 0, ""))
+        found.tasks.append(TaskRun(0, seconds, "w", 1, 0, at, TaskAction.EXECUTE, 0, 0, 1, size, 0, ""))
+    found.tasks.append(TaskRun(0, 0.0, "w", 1, 0, reads, TaskAction.EXECUTE, 1, 100, 0, 0, 0, "", last=True))
     return found
 
 
@@ -263,7 +264,7 @@ def test_first_tasks_that_take_longer_do_so_in_every_channel() -> None:
 
 def test_where_something_is_broadcast_the_whole_stage_tells() -> None:
     few = read_and_sum()
-    plan, consumer = replace(few, links=(*few.links, LinkInfo(0, 1, "side", "broadcast"))), 1
+    plan, consumer = replace(few, links=(*few.links, LinkInfo(0, 1, LinkKind.SIDE, "broadcast"))), 1
     stages = list(plan.stages)
     stages[consumer] = replace(stages[consumer], channels=3)
     more = longer(replace(plan, stages=tuple(stages)), consumer, 0.25)
@@ -291,7 +292,7 @@ def test_a_prediction_holds_within_a_quarter() -> None:
 
 def test_a_checkpoint_holds_what_a_join_has_built_and_what_a_sum_still_owes() -> None:
     history = read_and_sum()
-    history.links += (LinkInfo(0, 1, "main", "hash", 1),)
+    history.links += (LinkInfo(0, 1, LinkKind.MAIN, "hash", 1),)
     costed = learned(history, 2)
     build, probe = Edge(0, 0, 0), Edge(2, 0, 0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from wallaby.coordinator.query import Query
 from wallaby.errors import KeptResultError
-from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby_lab.invariants.audit import Audit, InvariantViolation
 from wallaby_lab.simulation.drawn.stay import SOON_MS, Visit
 from wallaby_lab.simulation.drawn.workload import draw_workload
@@ -17,7 +17,8 @@ from wallaby_lab.simulation.judges.visiting import SLACK_MS, Reader
 from wallaby_lab.simulation.run import draw
 from wallaby_lab.simulation.world.running import Running
 
-A = WorkerId("w1")
+A, B = WorkerId("w1"), WorkerId("w2")
+C = ChannelName(1, 0)
 
 
 @pytest.fixture
@@ -75,3 +76,26 @@ def test_a_reader_gives_up_neither_too_soon_nor_too_late(reader: Reader) -> None
 def test_a_reader_with_less_than_the_whole_result_has_not_read_it(reader: Reader) -> None:
     with pytest.raises(InvariantViolation, match="got a wrong result"):
         reader.ends(10, gone=False)
+
+
+def test_a_worker_that_does_not_answer_must_be_accused_at_once(reader: Reader) -> None:
+    reader.asks(10, A)
+    with pytest.raises(InvariantViolation, match="does not say that w1 has not answered"):
+        reader.asks(320)
+    reader.error = KeptResultError("Nothing came.")
+    with pytest.raises(InvariantViolation, match="does not say that w1 has not answered"):
+        reader.ends(SOON_MS + 1, gone=False)
+    reader.ends(SOON_MS + 1, gone=True)
+    reader.says(A, reachable=False)
+    reader.asks(320)
+
+
+def test_a_reader_goes_to_the_worker_that_it_was_last_told_of(reader: Reader) -> None:
+    reader.is_sent(C, B)
+    with pytest.raises(InvariantViolation, match="which is at w2"):
+        reader.asks(10, A, C)
+    reader.asks(10, A, ChannelName(1, 1))
+    reader.gets(A, 0, 20)
+    reader.asks(30)
+    reader.is_sent(C, A)
+    reader.asks(40, A, C)

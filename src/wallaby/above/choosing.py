@@ -1,9 +1,9 @@
 """Which parts of a plan of Spark's run in the TaskManagers: read once, planned once, judged by cost.
 
 Every plan of an enabled session comes here while Spark plans it, so what is not taken must cost little. A part that
-cannot be worth it, as one walk over it tells, is not planned. The others are planned from the relation that was read
-with the whole plan; Spark is not asked to optimize it again. Only a part below which Spark has work to do first
-(leaves) becomes a query of its own, and only if it is worth it by assumption.
+clearly cannot pay, by the estimates of one walk over it, is not planned. The others are planned from the relation that
+was read with the whole plan; Spark is not asked to optimize it again. Only a part that needs rows from Spark first
+(leaves) becomes a query of its own, and only if it pays by the estimates.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from wallaby.config.settings import Settings
 from wallaby.frontend.planning import nothing_against
 from wallaby.frontend.read_query import read_parts
 from wallaby.lineage.graph import StageKind
-from wallaby.plan.choice import Worth, may_pay, worth
+from wallaby.plan.choice import CostBenefit, may_pay, worth
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.leaf import has_work, not_worthwhile
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.plan.promise import most_worth
+from wallaby.plan.promise import most_worth, prepared_worth
+from wallaby.plan.rules.share_subplans import SharedParts
 from wallaby.plan.settings import PlanSettings
 from wallaby.reading.parts import NativePart
 from wallaby.relations.reason import Reason
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 
 #: Rows that only pass by can be written here, but are not handed over.
 _NO_WORK: Final = Reason("part", "it has neither a join nor an aggregation nor a sort")
-_LITTLE: Final = Reason("part", "it reads too little to be worth it")
+_LITTLE: Final = Reason("part", "it reads so little that handing its rows over would not pay")
 ALWAYS: Final = "always"
 
 
 @dataclass(frozen=True, slots=True)
 class OfferFacts:
-    """What Spark says of a plan that it offers, all in one text: questions cost round trips."""
+    """What Spark says about a plan that it offers, all in one text, because each question would cost a round trip."""
 
     #: The way to the part whose rows are written, if they may be written here.
     written: str | None
@@ -63,8 +64,8 @@ class OfferFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
-    """A part of a plan, and whether it runs here: as this sub-plan, or not; with a line that says why."""
+class ConsideredPart:
+    """A part of a plan, the sub-plan as which it runs here (None if Spark runs it), and a line that says why."""
 
     part: NativePart
     subplan: Subplan | None
@@ -89,23 +90,24 @@ class Choosing:
         self._never = never
         self._as_query = as_query
 
-    def considered(self, session: Any, plan: Any, written: str | None) -> Iterator[Considered]:
+    def considered(self, session: Any, plan: Any, written: str | None) -> Iterator[ConsideredPart]:
         """The largest native parts of a plan. The rows of the part at the path `written` may be written here."""
 
         def against(part: NativePart) -> Reason | None:
             return self._against(plan, part, is_written=dotted(part.path) == written)
 
         text = plan_in(session, plan)
-        for part, why in read_parts(text, lambda path: part_in(plan, path), against):
+        place = None if written is None else tuple(map(int, written.split(".")))
+        for part, why in read_parts(text, lambda path: part_in(plan, path), against, place):
             is_written = dotted(part.path) == written
             found = why or self._judged(plan, part, is_written=is_written)
             if isinstance(found, Reason):
                 what = type(part.relation).__name__.lower()
-                yield Considered(part, None, f"stays on Spark: {what} ({found.why})")
+                yield ConsideredPart(part, None, f"stays on Spark: {what} ({found.why})")
             else:
                 subplan, worth_it = found
                 text_here = f"runs in the TaskManagers: {text_of(subplan.physical)} ({worth_it})"
-                yield Considered(part, subplan, text_here)
+                yield ConsideredPart(part, subplan, text_here)
 
     def _against(self, plan: Any, part: NativePart, *, is_written: bool) -> Reason | None:
         """The reason to leave a part to Spark that is known before it is planned, if any."""
@@ -113,7 +115,9 @@ class Choosing:
             return self._never[0]
         if not is_written and not has_work(part.relation):
             return _NO_WORK
-        if not self._java.readsMuch(plan, dotted(part.path)):
+        if part.path and not self._java.readsMuch(
+            plan, dotted(part.path)
+        ):  # the whole plan does: it was offered
             return _LITTLE
         if (
             self._settings.below != ALWAYS
@@ -125,7 +129,9 @@ class Choosing:
             return None
         return not_worthwhile(part.relation, part.leaves, self._settings.leaf_minimum)
 
-    def _judged(self, plan: Any, part: NativePart, *, is_written: bool) -> tuple[Subplan, Worth] | Reason:
+    def _judged(
+        self, plan: Any, part: NativePart, *, is_written: bool
+    ) -> tuple[Subplan, CostBenefit] | Reason:
         promise = nothing_against if self._settings.below == ALWAYS else partial(_promise, written=is_written)
         physical, reasons = self._site.planner.physical(
             part.relation, self._settings, part.leaves, StageKind.KEEP, promise
@@ -146,7 +152,7 @@ class Choosing:
 
     def _worth(
         self, part: NativePart, physical: PhysicalPlan, *, is_written: bool
-    ) -> tuple[Subplan, Worth] | Reason:
+    ) -> tuple[Subplan, CostBenefit] | Reason:
         forced = self._settings.below == ALWAYS
         handed = worth(physical)
         found = worth(physical, written=True) if is_written else handed
@@ -158,11 +164,14 @@ class Choosing:
 
 
 def _promise(
-    relation: Relation, statistics: Statistics, sizes: PlanSettings, *, written: bool
+    relation: Relation | SharedParts, statistics: Statistics, sizes: PlanSettings, *, written: bool
 ) -> Reason | None:
-    """Why a part cannot be worth it, however it is planned."""
+    """Why running a part here cannot pay; None if it may. The joins of a prepared part are ordered already."""
+    if isinstance(relation, SharedParts):
+        found = prepared_worth(relation, statistics, sizes, written=written)
+        return None if found.is_taken else Reason("part", str(found))
     found = most_worth(relation, statistics, sizes, written=written)
-    return None if found.is_taken else Reason("part", f"at the very most, {found}")
+    return None if found.is_taken else Reason("part", f"even at best, {found}")
 
 
 def _all_of(reasons: tuple[Reason, ...]) -> Reason:

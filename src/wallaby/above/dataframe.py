@@ -17,13 +17,17 @@ class KeptDataFrame(ClassicDataFrame):
     Use it like any other DataFrame. `engine.dataframe` and `engine.persist` create it.
     """
 
-    def __init__(self, jdf: Any, df: DataFrame, release: Callable[[], None]) -> None:
+    def __init__(
+        self, jdf: Any, df: DataFrame, release: Callable[[], None], stays: Callable[[], bool]
+    ) -> None:
         super().__init__(jdf, df.sparkSession)
         self._release = release
+        self._stays = stays
 
-    def run(self) -> None:
-        """Run the query now unless it has run already; no rows are read yet."""
+    def run(self) -> bool:
+        """Run the query now unless it has run already; no rows are read yet. False if it was left to Spark."""
         self._jdf.queryExecution().executedPlan().execute().getNumPartitions()
+        return self._stays()
 
     def unpersist(self, blocking: bool = False) -> KeptDataFrame:
         """Release the rows. Later actions that need them fail with the condition `WALLABY_KEPT_RESULT`.

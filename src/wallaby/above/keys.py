@@ -38,7 +38,7 @@ class _Note:
 
     @classmethod
     def read(cls, path: Path) -> _Note | None:
-        """The note in a file; None if there is none."""
+        """Read the note in a file; None if the file does not exist."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -46,7 +46,7 @@ class _Note:
         return cls(found["key"], found["driver"], found["done"])
 
     def write(self, path: Path, *, new: bool) -> None:
-        """Write it to the disk; with `new`, fail with FileExistsError if there is one."""
+        """Write the note to the disk; with `new`, raise FileExistsError if the file exists."""
         path.parent.mkdir(parents=True, exist_ok=True)
         made = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
@@ -91,7 +91,9 @@ class WriteKey:
         """
         found = _Note.read(self.path)
         if found is not None and found.done:
-            _log.info("nothing is written to %s: the rows of the key %r are there", self.table, self._key)
+            _log.info(
+                "nothing is written to %s: it already has the rows of the key %r", self.table, self._key
+            )
             return False
         if found is not None:
             if found.driver != this_process() and not has_ended(found.driver):
@@ -138,7 +140,10 @@ class WriteKey:
         self._noted = None
 
     def _conflict(self) -> WriteError:
-        return WriteError(
-            f"Another program is writing to {self.table} under the key {self._key!r}.",
-            fix=f"Wait until it has ended. If it ended on another host, delete {self.path}.",
-        )
+        fix = f"Wait until it has ended. If it ended on another host, delete {self.path}."
+        return write_conflict(str(self.table), self._key, fix)
+
+
+def write_conflict(table: str, key: str, fix: str) -> WriteError:
+    """The error of a write while another program writes under the same key."""
+    return WriteError(f"Another program is writing to {table} under the key {key!r}.", fix=fix)

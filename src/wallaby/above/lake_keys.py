@@ -25,7 +25,7 @@ _APPENDING: Final = frozenset({"append", "overwrite"})
 
 
 def provider_of(spark: SparkSession, table: str) -> str | None:
-    """The format of a table, as its catalog calls it; None if there is no such table."""
+    """The name that the catalog has for a table's format; None if the table does not exist."""
     if not spark.catalog.tableExists(table):
         return None
     session: Any = spark._jsparkSession
@@ -48,7 +48,7 @@ def check_delta(action: str, mode: str) -> None:
     """
     if action == "insertInto":
         raise InvalidArgumentError(
-            "Delta Lake does not note the key of a write with `insertInto`.",
+            "Delta Lake does not record the key of a write with `insertInto`.",
             fix="Write with `saveAsTable`, or to the table's path with `save`.",
         )
     if action == "saveAsTable" and mode not in _APPENDING:

@@ -120,7 +120,7 @@ class Places:
         self._remove_empty(there.parent)
 
     def _remove_empty(self, folder: Path) -> None:
-        """Remove folders that were made for a partition, if there is nothing in them."""
+        """Remove the folders that were made for a partition, if they are empty."""
         while folder != self._table:
             with suppress(OSError):
                 folder.rmdir()

@@ -83,7 +83,7 @@ class Publication:
         return inside
 
     def _remove_what_spark_made(self) -> None:
-        """Until it has rows, a new table is not there."""
+        """Remove the empty folder that Spark made for a new table, which appears only with its rows."""
         shutil.rmtree(self._table / _WORKING, ignore_errors=True)
         with suppress(OSError):  # it is gone, or somebody else writes to it as well
             self._table.rmdir()
@@ -175,7 +175,7 @@ class Publication:
         return [*self._replaced, *kept, *marks]
 
     def finish(self) -> None:
-        """Make the write final, and delete what was there before."""
+        """Make the write final, and delete the old files."""
         if self._is_over:
             return
         self._is_over = True

@@ -77,7 +77,7 @@ class Staging:
 
     @property
     def old(self) -> Path:
-        """The folder for what was in the table before, until the write is done."""
+        """The folder in which the table's old files stay until the write is done."""
         return self.root / "_old"
 
     @property
@@ -113,7 +113,9 @@ def recover(table: Path) -> bool:
                     found = True
                     _log.info("removed what a write that was cut off left: %s", root)
         except OSError as error:
-            _log.warning("cannot remove what a write that was cut off left in %s: %s", root, error.strerror)
+            _log.warning(
+                "cannot remove the files that an interrupted write left in %s: %s", root, error.strerror
+            )
     return found
 
 

@@ -47,7 +47,7 @@ class Subplan:
         return self.df
 
 
-class Called:
+class JavaFunction:
     """A function that the JVM can call."""
 
     def __init__(self, call: Callable[[Any], Any]) -> None:
@@ -63,7 +63,7 @@ class Called:
         implements: Final = ["java.util.function.Function"]
 
 
-class CalledWithTwo:
+class JavaBiFunction:
     """A function of two arguments that the JVM can call."""
 
     def __init__(self, call: Callable[[Any, Any], Any]) -> None:
@@ -87,7 +87,7 @@ def is_sparks(error: QueryError, settings: Settings) -> bool:
 
 
 def said_to_spark(answer: Any, error: WallabyError, subplan: Subplan | None) -> Any:
-    """Encode an error for the JVM: its condition, its text, and what `thrown.py` needs to restore it."""
+    """Encode an error for the JVM: its condition, its text, and what `error_conversion` restores it from."""
     _drop_frames(error)
     if subplan is not None:
         _log.info(HAS_FAILED, text_of(subplan.physical), error.what)

@@ -24,10 +24,12 @@ from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaby.above.choosing import ALWAYS, Choosing, Considered, OfferFacts
+from wallaby.above.choosing import ALWAYS, Choosing, ConsideredPart, OfferFacts
 from wallaby.above.dataframe import KeptDataFrame
-from wallaby.above.handed import as_expected, handed_schema
+from wallaby.above.error_conversion import raise_ours
+from wallaby.above.handover_types import as_expected, handed_schema
 from wallaby.above.keys import WriteKey
+from wallaby.above.objects.keys import ObjectKey
 from wallaby.above.partitions import divided
 from wallaby.above.reader import KeptPartition, KeptReading, reads
 from wallaby.above.subplan import (
@@ -35,28 +37,29 @@ from wallaby.above.subplan import (
     HAS_RUN,
     LEFT_WHILE_RUNNING,
     NOT_LOOKED_AT,
-    Called,
-    CalledWithTwo,
+    JavaBiFunction,
+    JavaFunction,
     Subplan,
     is_sparks,
     said_to_spark,
     text_of,
 )
-from wallaby.above.thrown import raise_ours
 from wallaby.above.writing import Writing
-from wallaby.catalyst.java import load_class, new_object
-from wallaby.catalyst.jvm import dotted
+from wallaby.catalyst.janino import class_beside, load_class, new_object
+from wallaby.catalyst.jvm import dotted, plan_of
 from wallaby.catalyst.spark_versions import arrow_schema
 from wallaby.config.settings import Settings
-from wallaby.errors import KeptResultError, QueryError, WallabyError
+from wallaby.errors import ConfigurationError, KeptResultError, QueryError, WallabyError
 from wallaby.lineage.graph import StageKind
 from wallaby.lineage.tolerance import Tolerance
 from wallaby.observe.about import About
 from wallaby.plan.leaf import has_work
 from wallaby.reading.defect import DEFECTS
+from wallaby.reading.placement import is_placed
 from wallaby.relations.reason import Reason
 from wallaby.results.following import FollowedQueries, FollowedQuery
-from wallaby.results.kept import KeptPlaces, KeptRows
+from wallaby.results.kept import KeptRows, LocatedResult
+from wallaby.results.lifetime import QueryLifetime
 from wallaby.results.record import Where
 from wallaby.runner import QueryRunner, Site
 from wallaby.spark.bypass import engine_first, spark_alone
@@ -73,9 +76,17 @@ WAIT_MS: Final = 30_000
 END_SECONDS: Final = 2.0
 _NO_LINEAGE: Final = Reason(
     "policy",
-    "its results do not stay with the TaskManagers under their lineage",
+    "under it, results cannot stay with the TaskManagers",
     "choose the policy lineage, stagewise or checkpoint+lineage",
 )
+#: As `SparkAbove.java` calls a plan that writes something.
+_COMMAND: Final = "command"
+_PLACED: Final = Reason(
+    "Repartition",
+    "rows that stay are divided in another way",
+    "keep the rows as they are, and repartition the DataFrame over them",
+)
+_PROFILER: Final = "spark.sql.pyspark.udf.profiler"
 _LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
@@ -143,21 +154,15 @@ class Subplans:
                 assert jvm is not None
                 ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
                 jsc: Any = self._context._jsc
-                load_class(jvm, "wallaby.above", "Calls")
-                rdds = load_class(jvm, "wallaby.above", "KeptRdds", above="Calls")
-                load_class(jvm, "wallaby.above", "PartRdd", above="KeptRdds")
-                plans = load_class(jvm, "wallaby.above", "KeptPlans", above="PartRdd")
-                load_class(jvm, "wallaby.above", "KeptTables", above="KeptPlans")
-                writes = load_class(jvm, "wallaby.above", "KeptWrites", above="KeptTables")
-                above = load_class(jvm, "wallaby.above", "SparkAbove", above="KeptWrites")
-                self._rdds = new_object(gateway, jvm, rdds, jsc.sc())
-                self._rdds.connect(Called(self._is_there))
-                nodes = new_object(gateway, jvm, plans, self._rdds)
-                nodes.connect(Called(self._executed))
-                writer = new_object(gateway, jvm, writes, nodes)
-                writer.connect(Called(self._writing.asked))
+                above = load_class(jvm, "wallaby.above", "SparkAbove")
+                self._rdds = new_object(gateway, jvm, class_beside(above, "KeptRdds"), jsc.sc())
+                self._rdds.connect(JavaFunction(self._is_there))
+                nodes = new_object(gateway, jvm, class_beside(above, "KeptPlans"), self._rdds)
+                nodes.connect(JavaFunction(self._executed))
+                writer = new_object(gateway, jvm, class_beside(above, "KeptWrites"), nodes)
+                writer.connect(JavaFunction(self._writing.asked))
                 self._java = new_object(gateway, jvm, above, nodes, writer)
-                self._java.connect(CalledWithTwo(self._offered))
+                self._java.connect(JavaBiFunction(self._offered), JavaFunction(self._doubted))
                 raise_ours()
                 self._thread = threading.Thread(target=self._release_all, name="wallaby-kept", daemon=True)
                 self._thread.start()
@@ -194,12 +199,14 @@ class Subplans:
             planned = site.planner.plan(query, settings, ending=StageKind.KEEP)
         if planned.physical is None:
             raise UnkeepableError(planned.reasons)
+        if is_placed(plan_of(df).root):
+            raise UnkeepableError((_PLACED,))
         subplan = Subplan(site, settings, planned, planned.physical, query, is_whole=True)
         number = f"s-{secrets.token_hex(16)}"
         with self._lock:
             self._begun[number] = subplan
         jdf = java.dataframe(df.sparkSession._jsparkSession, df._jdf, number, text_of(subplan.physical))
-        return KeptDataFrame(jdf, df, partial(self._forget, number))
+        return KeptDataFrame(jdf, df, partial(self._forget, number), partial(self._rdds.isStaying, number))
 
     def _forget(self, number: str) -> None:
         """Release the rows of a DataFrame."""
@@ -209,7 +216,7 @@ class Subplans:
     # --- writes ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def here(self, df: DataFrame, key: WriteKey | None) -> Iterator[None]:
+    def here(self, df: DataFrame, key: WriteKey | ObjectKey | None) -> Iterator[None]:
         """In this block, let the TaskManagers run as much as they can of this thread's actions."""
         self._connected().installForced(df.sparkSession._jsparkSession)
         with engine_first(self._context), nullcontext() if key is None else self._writing.keyed(key):
@@ -217,11 +224,24 @@ class Subplans:
 
     # --- choosing ------------------------------------------------------------------------------------
 
+    def _doubted(self, asked: str) -> str | None:
+        """Return why a session's settings make no sense, if a command is to be refused; warn of any other plan."""
+        kind, *words = asked.split("\0")
+        try:
+            self._settings(dict(zip(words[::2], words[1::2], strict=True)))
+        except ConfigurationError as error:
+            if kind == _COMMAND:
+                return f"{error.what} {error.fix}"
+            _log.warning(NOT_LOOKED_AT, error)
+        except WallabyError as error:  # the engine was closed meanwhile
+            _log.debug(NOT_LOOKED_AT, error)
+        return None
+
     def _offered(self, plan: Any, facts: str) -> str | None:
         """Choose the parts of a plan that run here, before Spark plans it: their paths, ids and descriptions."""
         try:
             chosen = self._chosen(plan, OfferFacts.read(facts))
-        except (WallabyError, Py4JError, *DEFECTS) as error:
+        except (WallabyError, Py4JError, OSError, MemoryError, *DEFECTS) as error:
             _log.info(NOT_LOOKED_AT, error)
             return None
         return "\0".join(word for part in chosen for word in part) if chosen else None
@@ -244,8 +264,8 @@ class Subplans:
                 chosen.append((dotted(found.part.path), number, text_of(found.subplan.physical)))
         return chosen
 
-    def _considered(self, session: Any, plan: Any, facts: OfferFacts) -> Iterator[Considered]:
-        """The parts of a plan of a session in the JVM; None: of the one that plans it now."""
+    def _considered(self, session: Any, plan: Any, facts: OfferFacts) -> Iterator[ConsideredPart]:
+        """The parts of a plan. `session` is the JVM's session of the plan; None for the one that is planning it now."""
         settings = self._settings(facts.entries)
         if facts.forced:
             settings = replace(settings, below=ALWAYS)
@@ -258,7 +278,7 @@ class Subplans:
             return self._of_java(self._java.unadapted(self._java.query(plan, path)))
 
     def _subplan(self, run: Any) -> Subplan:
-        """What Spark executes, with its query, which exists from now on."""
+        """The sub-plan that Spark executes, with its query, which is made when it is first needed."""
         number = run.id()
         subplan = self._begun[number]
         if subplan.df is None:
@@ -315,14 +335,15 @@ class Subplans:
         if not subplan.site.leaves_slot:
             raise _no_slot()
         began = time.monotonic()
-        job = self._jobs.begin(subplan.query.sparkSession, record.about)
+        begin_job = partial(self._jobs.begin, subplan.query.sparkSession, record.about)
+        lifetime = QueryLifetime(begin_job, subplan.settings.timeout)
         kept = self._runner.keep(
             subplan.site,
             subplan.query,
             subplan.planned,
             subplan.physical,
             subplan.settings,
-            job,
+            lifetime,
             observed=bool(subplan.settings.event_log_dir),
         )
         kept.await_whole()
@@ -354,27 +375,35 @@ class Subplans:
 
     def _reading(self, kept: KeptRows, subplan: Subplan) -> tuple[Any, int, int]:
         """Make a Spark plan that reads kept rows; with the number of rows and of bytes."""
-        places = kept.places()
+        located = kept.locate()
         session = subplan.query.sparkSession
         schema = handed_schema(subplan.query.schema)
         large = str(session.conf.get(_LARGE_TYPES, "false")).lower() == "true"
         reading = KeptReading(
-            places.query,
+            located.query,
             self._access(),
-            self._divided(places, subplan.site.workers),
-            places.addresses,
+            self._divided(located, subplan.site.workers),
+            located.addresses,
             arrow_schema(schema, large=large),
             subplan.settings.stall_timeout or subplan.settings.no_workers_timeout,
         )
         count = len(reading.partitions)
         with spark_alone(self._context):
-            rows = session.range(0, count, 1, count).mapInArrow(reads(reading), schema)
+            rows = self._unprofiled(session).range(0, count, 1, count).mapInArrow(reads(reading), schema)
             plan = as_expected(rows, subplan.query.schema)._jdf.queryExecution().executedPlan()
-        return plan, places.rows, places.size_bytes
+        return plan, located.rows, located.size_bytes
 
-    def _divided(self, places: KeptPlaces, workers: int) -> tuple[KeptPartition, ...]:
+    def _unprofiled(self, session: SparkSession) -> SparkSession:
+        """The session, or one like it that profiles no functions: the one that reads rows is not the user's."""
+        if session.conf.get(_PROFILER, None) is None:
+            return session
+        own = SparkSession(self._context, session._jsparkSession.cloneSession())
+        own.conf.unset(_PROFILER)
+        return own
+
+    def _divided(self, located: LocatedResult, workers: int) -> tuple[KeptPartition, ...]:
         is_local = Cluster(self._context).is_local
-        return divided(places.outputs, self._slots(workers), no_more=is_local)
+        return divided(located.outputs, self._slots(workers), no_more=is_local)
 
     def _slots(self, workers: int) -> int:
         """The slots of Spark's in which no TaskManager is."""
@@ -428,6 +457,7 @@ class Subplans:
 
 def _no_slot() -> KeptResultError:
     return KeptResultError(
-        "Spark's tasks cannot read rows from the TaskManagers: these take every slot (spark.wallaby.exclusive).",
+        "Spark's tasks cannot read rows from the TaskManagers, because TaskManagers occupy every slot "
+        "(spark.wallaby.exclusive).",
         fix="Collect the rows with engine.run, or leave Spark a slot: use fewer TaskManagers or more cores.",
     )

@@ -1,4 +1,4 @@
-"""PySpark's DataFrameWriter for one query, except that the TaskManagers do what they can and writes can have keys."""
+"""PySpark's DataFrameWriter for one query. TaskManagers run what they can, and a write can have a key."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ from wallaby.above.lake_keys import (
     is_in_iceberg,
     provider_of,
 )
+from wallaby.above.objects.keys import ObjectKey
 from wallaby.above.staging import recover
+from wallaby.catalyst.jvm import storage_settings
 from wallaby.errors import InvalidArgumentError
+from wallaby.reading.storages import written_storage
 from wallaby.spark.bypass import spark_alone
+from wallaby.tables.objects.bucket import bucket_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -37,10 +41,10 @@ _ACTIONS: Final = ("save", *_TABLES, "parquet", "orc", "json", "csv", "text", "x
 _KEYED: Final = ("save", *_TABLES, "parquet")
 
 
-class Here(Protocol):
+class WriterEngine(Protocol):
     """The part of an engine that a writer needs."""
 
-    def here(self, df: DataFrame, key: WriteKey | None) -> AbstractContextManager[None]:
+    def here(self, df: DataFrame, key: WriteKey | ObjectKey | None) -> AbstractContextManager[None]:
         """In this block, let the TaskManagers run as much as they can of this thread's actions."""
 
 
@@ -50,7 +54,7 @@ class EngineWriter(DataFrameWriter):
     `option("key", …)` names the write: the second write to a table under the same key does nothing.
     """
 
-    def __init__(self, engine: Here, df: DataFrame) -> None:
+    def __init__(self, engine: WriterEngine, df: DataFrame) -> None:
         super().__init__(df)
         self._engine = engine
         self._key: str | None = None
@@ -63,7 +67,7 @@ class EngineWriter(DataFrameWriter):
         if key.lower() == KEY:
             if not isinstance(value, str) or not value:
                 raise InvalidArgumentError(
-                    f"The key of a write is {value!r}.", fix="Give a non-empty string."
+                    f"The key of a write cannot be {value!r}.", fix="Give a non-empty string."
                 )
             self._key = value
             return self
@@ -99,8 +103,7 @@ class EngineWriter(DataFrameWriter):
             with self._engine.here(self._df, None):
                 act(self, **arguments)
             return
-        key = WriteKey(self._folder(name, arguments), self._key)
-        recover(key.table)
+        key = self._write_key(self._key, name, arguments)
         if key.begin():
             with self._engine.here(self._df, key):
                 act(self, **arguments)
@@ -137,11 +140,11 @@ class EngineWriter(DataFrameWriter):
         default = self._spark.conf.get("spark.sql.sources.default", "parquet")
         return str(arguments.get("format") or self._given_format or default).lower()
 
-    def _folder(self, name: str, arguments: dict[str, Any]) -> Path:
-        """The folder of the table that an action writes to."""
+    def _write_key(self, key: str, name: str, arguments: dict[str, Any]) -> WriteKey | ObjectKey:
+        """The key in the folder of the table that an action writes to, after what was cut off there is undone."""
         if name not in _KEYED or (name != "insertInto" and not self._is_parquet(name, arguments)):
             raise InvalidArgumentError(
-                "A write with a key must write Parquet files, or to a table of Delta Lake or Iceberg.",
+                "A write with a key must go to Parquet files or to a table of Delta Lake or Iceberg.",
                 fix="Leave the key out, or write to one of these.",
             )
         session: Any = self._spark._jsparkSession
@@ -158,13 +161,20 @@ class EngineWriter(DataFrameWriter):
         if place is None:
             raise InvalidArgumentError("The write has no path.", fix="Name one, e.g. with `parquet(path)`.")
         path = jvm.org.apache.hadoop.fs.Path(place)
-        system = path.getFileSystem(session.sessionState().newHadoopConf())
-        if system.getUri().getScheme() != "file":
+        conf = session.sessionState().newHadoopConf()
+        system = path.getFileSystem(conf)
+        address = system.makeQualified(path).toUri()
+        if address.getScheme() == "file":
+            recover(Path(address.getPath()))
+            return WriteKey(Path(address.getPath()), key)
+        bucket = address.getAuthority() or ""
+        storage = written_storage(address.getScheme(), bucket, storage_settings(conf))
+        if isinstance(storage, str):
             raise InvalidArgumentError(
-                f"A write with a key cannot go to {place}.",
+                f"A write with a key cannot go to {place}: {storage}.",
                 fix="Leave the key out, or write to a path that all hosts mount.",
             )
-        return Path(system.makeQualified(path).toUri().getPath())
+        return ObjectKey(bucket_of(storage, bucket), address.getPath().strip("/"), key)
 
     def _is_parquet(self, name: str, arguments: dict[str, Any]) -> bool:
         if name == "parquet":

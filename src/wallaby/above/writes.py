@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -15,9 +16,16 @@ from pyspark.sql import types as sparks
 from pyspark.sql.functions import col
 
 from wallaby.above.keys import WriteKey
+from wallaby.above.objects.keys import ObjectKey
+from wallaby.above.objects.publication import ObjectPublication
 from wallaby.above.publishing import Publication
+from wallaby.catalyst.jvm import storage_settings
+from wallaby.reading.storages import storage_name, written_storage
 from wallaby.relations.reason import Reason
+from wallaby.relations.storage import S3Storage
 from wallaby.relations.target import TimestampForm, WriteTarget, file_name
+from wallaby.tables.file_systems import make_known
+from wallaby.tables.objects.bucket import bucket_of
 from wallaby.tables.parquet_writing import ParquetForm
 
 #: About how many bytes of values go into one file.
@@ -70,7 +78,7 @@ _FLAT: Final[Mapping[type[sparks.DataType], pa.DataType]] = {
 
 @dataclass(frozen=True, slots=True)
 class MadeFiles:
-    """The files of a write, each with its rows and bytes, and what it took to make them."""
+    """The files of a write, with their rows and bytes, and the figures of the query that made them."""
 
     files: tuple[tuple[str, int, int], ...]
     seconds: float
@@ -88,12 +96,37 @@ class MadeFiles:
         return None, "written", self.rows, size_bytes, int(self.seconds * 1000), self.losses
 
 
+class Publishing(Protocol):
+    """The files of one write on their way into a table."""
+
+    @property
+    def folder(self) -> Path | str:
+        """The folder that TaskManagers write to."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Does one step publish everything?"""
+
+    def stage(self, files: Sequence[tuple[str, int]]) -> None:
+        """Take the committed files, by their names and sizes, out of everything that was made."""
+
+    def publish(self) -> None:
+        """Put the files into the table."""
+
+    def finish(self) -> None:
+        """Make the write final, and delete the old files."""
+
+    def abandon(self) -> None:
+        """Roll the write back: the table is as it was before."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOrder:
     """The write that Spark asks for when it executes one."""
 
     run: Any
-    #: The staging folder that Spark has for the write, in the folder of the table.
+    #: The address of the file system, and the staging folder in it that Spark has for the write, in the table's folder.
+    root: str
     staging: str
     job: str
     schema: str
@@ -114,9 +147,24 @@ class WriteOrder:
     @classmethod
     def read(cls, question: Any) -> WriteOrder:
         """Decode an order as Java sends it."""
-        run, staging, job, schema, names, places, rows_max, dynamic, conf, key, existed, deleted = question
+        (
+            run,
+            root,
+            staging,
+            job,
+            schema,
+            names,
+            places,
+            rows_max,
+            dynamic,
+            conf,
+            key,
+            existed,
+            deleted,
+        ) = question
         return cls(
             run=run,
+            root=root,
             staging=staging,
             job=job,
             schema=schema,
@@ -130,13 +178,34 @@ class WriteOrder:
             deleted=tuple(deleted),
         )
 
-    def publication(self, key: WriteKey | None) -> Publication:
+    @property
+    def storage(self) -> S3Storage | str | None:
+        """Where the table is, or why only Spark can write there; None for a disk."""
+        address = urlsplit(self.root)
+        if address.scheme == "file":
+            return None
+        return written_storage(address.scheme, address.netloc, storage_settings(self.conf))
+
+    def publication(self, key: WriteKey | ObjectKey | None) -> Publishing:
         """How the files of the write are published.
 
         Raises:
             WriteError: the file system refuses to make a folder for them.
+            UnsuitableBucketError: only Spark can write to this bucket.
         """
         sparks = Path(self.staging)
+        storage = self.storage
+        if isinstance(storage, S3Storage):
+            assert not isinstance(key, WriteKey), "a key is noted where its table is"
+            return ObjectPublication(
+                bucket_of(storage, urlsplit(self.root).netloc),
+                str(sparks.parent).strip("/"),
+                self.job,
+                replaced=[_inside(Path(path), sparks.parent) for path in self.deleted],
+                dynamic=self.dynamic,
+                key=key,
+            )
+        assert not isinstance(key, ObjectKey), "a key is noted where its table is"
         return Publication(
             sparks.parent,
             self.job,
@@ -158,6 +227,11 @@ def target_of(order: WriteOrder, df: DataFrame, file_bytes: int = 0) -> WriteTar
         return Reason(
             "parquet", f"only Spark's writer follows {', '.join(f'parquet.{key}' for key in sorted(others))}"
         )
+    storage = order.storage
+    if isinstance(storage, str):
+        return Reason("s3a", storage)
+    if storage is not None:
+        make_known({storage_name(storage): storage})
     codec = _CODECS.get(str(order.conf.get(_COMPRESSION)))
     if codec is None:
         return Reason("parquet", f"only Spark's writer compresses with {order.conf.get(_COMPRESSION)}")
@@ -187,9 +261,10 @@ def target_of(order: WriteOrder, df: DataFrame, file_bytes: int = 0) -> WriteTar
         spark_schema=order.schema,
         spark_version=session.version,
         partitions=order.partitions,
-        rows_max=order.rows_max,
+        rows_max=max(order.rows_max, 0),  # to Spark, any other number means no limit, too
         file_bytes=file_bytes or FILE_BYTES,
         gathered=bool(file_bytes),
+        storage="" if storage is None else storage_name(storage),
     )
 
 
@@ -214,7 +289,13 @@ def _empty(target: WriteTarget) -> tuple[str, int, int]:
     """Write a file without rows, so that readers find the schema."""
     name = file_name(target, 0, 0, 0)
     form = ParquetForm(target)
-    return name, 0, form.write(Path(target.folder) / name, [form.schema.empty_table()])
+    return name, 0, form.write(name, [form.schema.empty_table()])
+
+
+def _inside(path: Path, table: Path) -> str:
+    """A folder of a table, within it; empty for the table itself."""
+    name = str(path.relative_to(table))
+    return "" if name == "." else name
 
 
 class _UnknownTypeError(Exception):

@@ -17,13 +17,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wallaby.above.keys import WriteKey
-from wallaby.above.publishing import Publication
+from wallaby.above.objects.keys import ObjectKey
+from wallaby.above.objects.publication import UnsuitableBucketError
 from wallaby.above.subplan import HAS_RUN, LEFT_WHILE_RUNNING, Subplan, is_sparks, said_to_spark, text_of
-from wallaby.above.writes import MadeFiles, WriteOrder, finished, rows_for, target_of
+from wallaby.above.writes import MadeFiles, Publishing, WriteOrder, finished, rows_for, target_of
 from wallaby.errors import QueryError, WallabyError, WriteError
 from wallaby.relations.reason import Reason
 from wallaby.relations.target import WriteTarget
 from wallaby.results.following import FollowedQueries
+from wallaby.results.lifetime import QueryLifetime
 from wallaby.results.record import Where
 from wallaby.runner import QueryRunner
 from wallaby.spark.bypass import local_property, spark_alone
@@ -56,11 +58,11 @@ class Writing:
         self._jobs = jobs
         self._recording = recording
         self._subplan = subplan
-        self._keys: dict[str, WriteKey] = {}
-        self._publications: dict[str, Publication] = {}
+        self._keys: dict[str, WriteKey | ObjectKey] = {}
+        self._publications: dict[str, Publishing] = {}
 
     @contextmanager
-    def keyed(self, key: WriteKey) -> Iterator[None]:
+    def keyed(self, key: WriteKey | ObjectKey) -> Iterator[None]:
         """Give this thread's writes a key: they are noted before Spark publishes, and Spark writes no rows itself."""
         number = secrets.token_hex(8)
         self._keys[number] = key
@@ -124,7 +126,11 @@ class Writing:
         if isinstance(target, Reason):
             _leave(key, str(target))
             return None
-        publication = order.publication(key)
+        try:
+            publication = order.publication(key)
+        except UnsuitableBucketError as error:
+            _leave(key, str(error))
+            return None
         try:
             made = self._made(order, subplan, replace(target, folder=str(publication.folder)), key)
             if made is None:
@@ -138,7 +144,7 @@ class Writing:
         return made
 
     def _made(
-        self, order: WriteOrder, subplan: Subplan, target: WriteTarget, key: WriteKey | None
+        self, order: WriteOrder, subplan: Subplan, target: WriteTarget, key: WriteKey | ObjectKey | None
     ) -> MadeFiles | None:
         """Run the query and return its files; None if Spark has to run it."""
         with spark_alone(self._context):
@@ -150,13 +156,14 @@ class Writing:
         with self._recording.part(partial(self._jobs.about, subplan.query), Where.NATIVE) as record:
             record.partly_if(planned.leaf_reasons)
             began = time.monotonic()
+            begin_job = partial(self._jobs.begin, df.sparkSession, record.about)
             run = self._runner.write(
                 subplan.site,
                 df,
                 planned,
                 planned.physical,
                 subplan.settings,
-                self._jobs.begin(df.sparkSession, record.about),
+                QueryLifetime(begin_job, subplan.settings.timeout),
                 target,
                 observed=bool(subplan.settings.event_log_dir),
             )
@@ -177,7 +184,7 @@ class Writing:
         return said_to_spark(self._list(), error, subplan)
 
 
-def _leave(key: WriteKey | None, why: str) -> None:
+def _leave(key: WriteKey | ObjectKey | None, why: str) -> None:
     """Leave a write to Spark, unless it has a key."""
     if key is not None:
         raise _only_here(why)
@@ -186,6 +193,6 @@ def _leave(key: WriteKey | None, why: str) -> None:
 
 def _only_here(why: str = "`engine.explain` says which part of its query stays on Spark") -> WriteError:
     return WriteError(
-        f"The TaskManagers must do a write with a key, and they cannot do this one: {why}.",
+        f"Only the TaskManagers can do a write with a key, and they cannot do this one: {why}.",
         fix="Leave the key out, or write Parquet files from a query that runs wholly in the TaskManagers.",
     )

@@ -1,1 +1,1 @@
-"""Spark's side of planning: the driver's JVM is asked to write an optimized plan down, and its nodes as data."""
+"""Spark's side of planning: the driver's JVM writes down an optimized plan, whose nodes become data here."""

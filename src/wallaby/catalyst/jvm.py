@@ -1,11 +1,12 @@
-"""The one place that talks to the JVM: asks Spark's driver to write a plan down.
+"""Ask Spark's driver to write down a plan: the one place that talks to the JVM about plans.
 
-`PlanWriter.java` is compiled once per JVM, by the compiler that Spark ships for its generated code. After that, a plan
-costs one round trip, or a few if it is long. Exceptions of py4j leave this module only as `UnreadablePlanError`.
+`java/PlanWriter.java` is compiled once per JVM, by the compiler that Spark ships for its generated code. After that,
+a plan costs one round trip, or a few if it is long. Exceptions of py4j leave this module only as `UnreadablePlanError`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from wallaby.catalyst.java import load_class
+from wallaby.catalyst.janino import load_class
 from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError, decode, decode_part
 
 _log = logging.getLogger(__name__)
@@ -75,13 +76,20 @@ def zone_rules(name: str) -> str | None:
     return _zones[name]
 
 
+def storage_settings(conf: Any) -> dict[str, str]:
+    """The settings of a Hadoop configuration that say how files are reached, without Hadoop's own defaults."""
+    with _errors_as_ours():
+        found: dict[str, str] = json.loads(_writer().storage(conf))
+    return found
+
+
 def warm_up(spark: Any) -> None:
     """Compile the writer and read a first plan now, so that the first query need not wait."""
     plan_of(spark.range(1))
 
 
 class WarmUp:
-    """A thread that warms up beside the program, which may have other things to do before its first query.
+    """A thread that warms the JVM up while the program does other things before its first query.
 
     It takes one to three seconds of the JVM, most of them for classes of Spark's own. The first query waits for what is
     left of it. A warm-up that fails says nothing: the first query meets the same error, and says so.
@@ -127,7 +135,7 @@ def _errors_as_ours() -> Iterator[None]:
     try:
         yield
     except Py4JError as error:
-        raise UnreadablePlanError(f"Spark's driver did not give the plan: {_first_line(error)}") from error
+        raise UnreadablePlanError(f"Spark's driver did not return the plan: {_first_line(error)}") from error
     except PySparkException as error:
         if isinstance(error, UnreadablePlanError):
             raise
@@ -150,8 +158,7 @@ def _writer() -> Any:
         raise UnreadablePlanError("There is no Spark driver in this process.")
     with _compiling:
         if _compiled is None or _compiled[0] is not jvm:
-            load_class(jvm, "wallaby.catalyst", "LakeTables")
-            writer = load_class(jvm, "wallaby.catalyst", "PlanWriter", above="LakeTables")
+            writer = load_class(jvm, "wallaby.catalyst", "PlanWriter")
             _compiled = (jvm, writer.newInstance())
         return _compiled[1]
 

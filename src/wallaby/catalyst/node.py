@@ -9,15 +9,20 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from wallaby.errors import WallabyError
 
 _SPARK: Final = "org.apache.spark.sql."
+_COLUMN: Final = "org.apache.spark.sql.catalyst.expressions.AttributeReference"
+#: What stands in the place of a column that was written before; the id of the column follows.
+_AGAIN: Final = "@"
 _SHOWN_CHARACTERS: Final = 100
+_SCHEMAS_KEPT: Final = 256
 
 
 class UnreadablePlanError(WallabyError):
@@ -121,35 +126,53 @@ class PlanPart:
 
 def decode(packed: str) -> PlanText:
     """Decode the answer of `PlanWriter.write`."""
-    largest_id = 0
-
-    def hook(raw: dict[str, object]) -> object:
-        nonlocal largest_id
-        if "c" not in raw or "k" not in raw:
-            return raw
-        node = _node(raw)
-        if node.id is not None and node.id > largest_id:
-            largest_id = node.id
-        return node
-
+    decoder = _Decoder()
     with _damaged_text_is_unreadable():
-        plan = _unpacked(packed, hook)
+        plan = decoder.unpacked(packed)
         root, settings, streaming = plan["plan"], plan["settings"], plan["streaming"]
     if not isinstance(root, Node):
         raise UnreadablePlanError("The plan's text has no root.")
-    return PlanText(root, settings, bool(streaming), largest_id)
+    return PlanText(root, settings, bool(streaming), decoder.largest_id)
 
 
 def decode_part(packed: str) -> PlanPart:
     """Decode the answer of `PlanWriter.describe`."""
     with _damaged_text_is_unreadable():
-        part = _unpacked(packed, lambda raw: _node(raw) if "c" in raw and "k" in raw else raw)
+        part = _Decoder().unpacked(packed)
         sources = ((str(name).rpartition(".")[2], int(size)) for name, size in part["sources"])
         return PlanPart(tuple(part["output"]), tuple(sources))
 
 
-def _unpacked(packed: str, hook: Callable[[dict[str, object]], object]) -> Any:
-    return json.loads(zlib.decompress(base64.b64decode(packed, validate=True)), object_hook=hook)
+class _Decoder:
+    """Makes the nodes of one text. A column that the text repeats is one node."""
+
+    def __init__(self) -> None:
+        self.largest_id = 0
+        self._columns: dict[int, Node] = {}
+
+    def unpacked(self, packed: str) -> Any:
+        return json.loads(zlib.decompress(base64.b64decode(packed, validate=True)), object_hook=self._made)
+
+    def _made(self, raw: dict[str, object]) -> object:
+        if _AGAIN in raw and isinstance(raw[_AGAIN], int):
+            return self._columns[raw[_AGAIN]]
+        if "c" not in raw:
+            return raw
+        if "k" not in raw:
+            schema = raw.get("schema")
+            return {**raw, "schema": _schema(schema)} if isinstance(schema, str) else raw
+        node = _node(raw)
+        if node.id is not None:
+            self.largest_id = max(self.largest_id, node.id)
+            if node.class_name == _COLUMN:
+                self._columns[node.id] = node
+        return node
+
+
+@lru_cache(maxsize=_SCHEMAS_KEPT)
+def _schema(text: str) -> object:
+    """The schema of a table, which every query over it has; nobody changes it."""
+    return json.loads(text)
 
 
 @contextmanager

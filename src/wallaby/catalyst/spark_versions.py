@@ -1,7 +1,7 @@
 """The Spark versions that Wallaby runs on, and what differs between them in Python.
 
-What differs in the driver's JVM is in `SparkVersions.java`, beside this file. Whoever adds or drops a version looks in
-these two files.
+What differs in the driver's JVM is in `java/SparkVersions.java`. Whoever adds or drops a version looks in these
+two files.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wallaby.commands.session import default_master, read_configuration, spark_session
+from wallaby.commands.session import default_master, read_configuration, spark_session, step_with_page
 from wallaby.commands.terminal import note, say, step
 from wallaby.observe.units import counted
 
@@ -45,8 +45,8 @@ def connect(
 ) -> None:
     """Start a Spark Connect server whose clients use Wallaby, until Ctrl-C or SIGTERM.
 
-    It prints the address for clients, with the token if the server made one up. The environment's
-    SPARK_CONNECT_AUTHENTICATE_TOKEN gives it another.
+    It prints the address for clients, with the token if the server generated it. To set the token, set
+    SPARK_CONNECT_AUTHENTICATE_TOKEN in the environment.
     """
     configuration = read_configuration(conf or [])
     # Spark Connect runs clients' Python functions under what this says when the JVM starts.
@@ -61,4 +61,5 @@ def connect(
         with serve(spark, port=port, workers=workers) as server:
             say(server.address if given else server.url)
             note(f"{counted(workers, 'TaskManager')}; Ctrl-C ends this.")
+            step_with_page(server.engine, "answering clients …")
             server.wait()

@@ -50,6 +50,7 @@ def print_rows(rows: pa.Table, kind: str, rows_max: int) -> None:
             note(f"… {rows.num_rows - rows_max:,} more rows: --rows 0 prints all")
     else:
         _write(rows, kind, sys.stdout)
+        sys.stdout.flush()
 
 
 def as_table(rows: pa.Table, rows_max: int, characters_max: int = 0) -> Table:

@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 
 from wallaby.commands.java import find_java
 from wallaby.commands.terminal import step
+from wallaby.config.settings import read_settings
 from wallaby.errors import AttachError, InvalidArgumentError
 from wallaby.observe.units import counted
 
@@ -47,7 +48,6 @@ def spark_session(
     master: str, configuration: Mapping[str, str], name: str = "wallaby"
 ) -> Iterator[SparkSession]:
     """A session that ends with the block."""
-    find_java()
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
@@ -72,6 +72,7 @@ def spark_session(
             with _deferring_interrupts() as interrupts, _stderr_to(said.fileno()):
                 spark = builder.getOrCreate()
         except Exception as error:  # PySpark raises bare errors of py4j, among others
+            find_java()  # only now, because asking a Java that works takes half a second
             raise AttachError(
                 f"Spark does not start under {master}: {_reason(Path(said.name), error)}",
                 fix="Try wallaby doctor.",
@@ -89,15 +90,50 @@ def engine_session(
     master: str, workers: int, configuration: Mapping[str, str], **settings: object
 ) -> Iterator[tuple[SparkSession, Engine]]:
     """A session with an engine attached; both end with the block."""
+    with (
+        session_for_engine(master, configuration, **settings) as spark,
+        attached(spark, workers, **settings) as engine,
+    ):
+        yield spark, engine
+
+
+@contextmanager
+def session_for_engine(
+    master: str, configuration: Mapping[str, str], **settings: object
+) -> Iterator[SparkSession]:
+    """A session that is about to get an engine. What the block does first goes on while Python starts."""
+    read_settings(configuration, settings)  # a mistake in them need not wait for Spark
     step(f"starting Spark under {master} …")
     # Spark's own start is mostly waiting for the JVM.
     threading.Thread(target=_load_engine, name="wallaby-load", daemon=True).start()
     with spark_session(master, configuration) as spark:
-        from wallaby.engine import attach
+        from wallaby.waking import wake_python
 
-        step(f"starting {counted(workers, 'TaskManager')} …")
-        with attach(spark, workers=workers, **settings) as engine:
-            yield spark, engine
+        wake_python()
+        yield spark
+
+
+@contextmanager
+def attached(spark: SparkSession, workers: int, **settings: object) -> Iterator[Engine]:
+    """An engine on a session; it ends with the block."""
+    from wallaby.engine import attach
+
+    step(f"starting {counted(workers, 'TaskManager')} …")
+    with attach(spark, workers=workers, **settings) as engine:
+        yield engine
+
+
+def step_with_page(engine: Engine, doing: str) -> None:
+    """Say on a terminal what a command is about to do, and where to watch it.
+
+    The live page is started only if somebody may see its address, unless it is switched off. On clusters it has to be
+    switched on, as everywhere.
+    """
+    from wallaby.spark.cluster import Cluster
+
+    wanted = engine.settings.ui_enabled
+    is_there = wanted == "true" or (wanted == "auto" and Cluster(engine.spark.sparkContext).is_local)
+    step(lambda: f"{doing}  live page: {engine.ui.url}" if is_there else doing)
 
 
 def _load_engine() -> None:

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wallaby.commands.session import (
+    attached,
     default_master,
-    engine_session,
     read_configuration,
     read_tables,
     register_tables,
+    session_for_engine,
+    step_with_page,
 )
-from wallaby.commands.terminal import note, say, step
+from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from wallaby.engine import Engine
 
 EXAMPLES = """
 Examples:
@@ -54,8 +63,8 @@ Tables = Annotated[
     typer.Option(
         "--table",
         "-t",
-        help="name=path of a table: Parquet, or by the suffix of the file, or of a folder's files, CSV, JSON, ORC. "
-        "Repeatable.",
+        help="A table, as name=path. The suffix of the file, or of a folder's files, tells CSV, JSON and ORC from "
+        "Parquet. Repeatable.",
     ),
 ]
 Workers = Annotated[int, typer.Option(help="TaskManagers.", min=1, max=1024)]
@@ -87,26 +96,22 @@ def sql(
     if output is not None:
         check_suffix(output)
     settings = {} if event_log is None else {"event_log_dir": str(event_log)}
-    with engine_session(master or default_master(workers), workers, configuration, **settings) as (
-        spark,
-        engine,
-    ):
-        step(lambda: f"running the query …  live page: {engine.ui.url}")
-        register_tables(spark, tables)
-        df = spark.sql(text)
+    with _asked(text, tables, master, workers, configuration, **settings) as (df, engine):
+        step_with_page(engine, "running the query …")
         started = time.monotonic()
         result = engine.run(df)
         answer = result.arrow()
         seconds = time.monotonic() - started
         by = "Wallaby" if result.native else "Spark: " + "; ".join(engine.fallback_reasons(df))
-    if output is not None:
-        write_rows(answer, output)
-    else:
-        print_rows(answer, format_.value, rows)
-    if not quiet:
-        plural = "" if answer.num_rows == 1 else "s"
-        where = f" to {output}" if output is not None else ""
-        note(f"{answer.num_rows:,} row{plural}{where} in {seconds:.2f} s by {by}")
+        # Before the engine and Spark are closed, which takes a second or two.
+        if output is not None:
+            write_rows(answer, output)
+        else:
+            print_rows(answer, format_.value, rows)
+        if not quiet:
+            plural = "" if answer.num_rows == 1 else "s"
+            where = f" to {output}" if output is not None else ""
+            note(f"{answer.num_rows:,} row{plural}{where} in {seconds:.2f} s by {by}")
 
 
 def explain(
@@ -121,10 +126,28 @@ def explain(
 ) -> None:
     """Show the stages that a query would run as, or why it would stay on Spark."""
     text, tables, configuration = _read(query), read_tables(table or []), read_configuration(conf or [])
-    with engine_session(master or default_master(workers), workers, configuration) as (spark, engine):
-        register_tables(spark, tables)
-        said = engine.explain(spark.sql(text), "analyze" if analyze else "simple").rstrip("\n")
+    with _asked(text, tables, master, workers, configuration) as (df, engine):
+        if analyze:
+            step_with_page(engine, "running the query …")
+        said = engine.explain(df, "analyze" if analyze else "simple").rstrip("\n")
     say(said)
+
+
+@contextmanager
+def _asked(
+    text: str,
+    tables: Mapping[str, str],
+    master: str | None,
+    workers: int,
+    configuration: Mapping[str, str],
+    **settings: object,
+) -> Iterator[tuple[DataFrame, Engine]]:
+    """The query, and an engine to run it. A mistake in the query is told before TaskManagers start."""
+    with session_for_engine(master or default_master(workers), configuration, **settings) as spark:
+        register_tables(spark, tables)
+        df = spark.sql(text)
+        with attached(spark, workers, **settings) as engine:
+            yield df, engine
 
 
 def _read(query: str) -> str:

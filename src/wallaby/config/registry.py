@@ -9,11 +9,14 @@ from typing import Any
 from wallaby.config.values import UNITS_BYTES, byte_count, dependencies, one_of, seconds, truth, whole_number
 
 PREFIX = "spark.wallaby."
+#: No size is larger, and no time longer: 366 days. Beyond, some library's clock or integer would overflow.
+BYTES_MAX = 64 << 40
+SECONDS_MAX = 366 * 86400
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key: how its text is read, the bounds of its value, and its meaning."""
+    """One key: how its text is read, its meaning, and the bounds of its value: both, or none if it is no number."""
 
     key: str
     read: Callable[[str], Any]
@@ -37,8 +40,8 @@ SETTINGS: tuple[Setting, ...] = (
         one_of("auto", "always", "never"),
         "auto, always or never",
         "auto",
-        "After wallaby.enable: whether parts of queries that Spark runs, such as what a write or a Python function "
-        "takes its rows from, run in the TaskManagers. auto: where that is estimated to be faster.",
+        "After wallaby.enable: whether parts of queries that Spark runs, such as the input of a write or of a "
+        "Python function, run in the TaskManagers. auto: where that is estimated to be faster.",
     ),
     Setting(
         "workers",
@@ -65,9 +68,9 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         0,
         "Memory budget of each TaskManager; 0: Spark's Python memory (spark.executor.pyspark.memory) if set, else "
-        "half of what the host or its control group leaves beside the JVMs, divided among its TaskManagers.",
+        "half of what the host, its control group or the pod leaves beside the JVMs, divided among its TaskManagers.",
         0,
-        64 << 40,
+        BYTES_MAX,
     ),
     Setting(
         "memory.allowance",
@@ -77,6 +80,7 @@ SETTINGS: tuple[Setting, ...] = (
         "What a TaskManager may use on top of its budget, for code and memory that libraries keep. Before it uses "
         "more, it ends the query that takes most with MemoryLimitError; see docs/memory.md.",
         256 << 20,
+        BYTES_MAX,
     ),
     Setting("channels", whole_number, "number", 0, "Channels per stage; 0: one per kernel thread.", 0, 1024),
     Setting(
@@ -84,8 +88,9 @@ SETTINGS: tuple[Setting, ...] = (
         byte_count,
         "bytes",
         128 << 20,
-        "A build side up to this size, and up to 1/16 of memory per thread, is broadcast to every reader.",
+        "The largest build side of a join that is broadcast to every reader, unless 1/16 of memory per thread is less.",
         0,
+        BYTES_MAX,
     ),
     Setting(
         "split",
@@ -94,6 +99,7 @@ SETTINGS: tuple[Setting, ...] = (
         64 << 20,
         "A read takes row groups up to about this size; less if the memory budget is small.",
         1,
+        BYTES_MAX,
     ),
     Setting(
         "write.fileSize",
@@ -103,6 +109,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Target size, before compression, of the files that TaskManagers write. If the rows fill fewer files than "
         "there are channels, only that many channels write. 0: every channel writes, up to 128 MiB each.",
         0,
+        BYTES_MAX,
     ),
     Setting(
         "window",
@@ -111,6 +118,7 @@ SETTINGS: tuple[Setting, ...] = (
         128 << 20,
         "How much unconsumed data may wait at the consumer, per edge; less if the memory budget is small.",
         1,
+        BYTES_MAX,
     ),
     Setting(
         "taskTarget",
@@ -119,6 +127,7 @@ SETTINGS: tuple[Setting, ...] = (
         32 << 20,
         "A task takes inputs up to about this size; less if the memory budget is small.",
         1,
+        BYTES_MAX,
     ),
     Setting(
         "lease", seconds, "seconds", 1.25, "A worker silent for longer is suspected to be lost.", 0.2, 600
@@ -142,8 +151,15 @@ SETTINGS: tuple[Setting, ...] = (
         seconds,
         "seconds",
         0.0,
-        "A query that takes longer is cancelled; 0: no limit. A stalled query ends without it, by stallTimeout.",
+        "A query that takes longer is cancelled (QueryTimeoutError); 0: no limit. The time counts from the start of "
+        "the action: planning, waiting for TaskManagers, each further run of the query, and Spark's run if Spark "
+        "answers. It holds for collect, take, toArrow, toPandas, count and show, of an engine and of enabled sessions, "
+        "even if Spark runs the whole query. In whatever else Spark runs (writes, caches, commands, queries over Spark "
+        "Connect), each part that runs in the TaskManagers has this limit for itself, and Spark's own work has none. "
+        "Time in which nothing runs because nobody reads the result does not count. A stalled query ends without it, "
+        "by stallTimeout.",
         0,
+        SECONDS_MAX,
     ),
     Setting(
         "stallTimeout",
@@ -169,7 +185,7 @@ SETTINGS: tuple[Setting, ...] = (
         whole_number,
         "number",
         4,
-        "Workers lost in a row before a task fails.",
+        "How many TaskManagers may be lost in a row while the same task is running, before its query fails.",
         1,
         1000,
     ),
@@ -178,10 +194,10 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         "text",
         "lineage",
-        "How queries survive a loss: lineage, restart (run the query again), spool, stagewise (a stage starts only "
-        "when its inputs are complete), stagewise+spool, checkpoint+lineage, spool+checkpoint, or off (a lost worker "
-        "fails its queries; meant as a control, to test recovery and to measure what fault tolerance costs); see "
-        "docs/protocol.md.",
+        "How queries survive a loss: lineage, restart (from the beginning), spool, stagewise (a stage starts only "
+        "when its inputs are complete), stagewise+spool, checkpoint (snapshots of all channels, to which all go back "
+        "together), checkpoint+lineage, spool+checkpoint, or off (a lost worker fails its queries; meant as a control, "
+        "to test recovery and to measure what fault tolerance costs); see docs/protocol.md.",
     ),
     Setting(
         "faultTolerance.store",
@@ -196,8 +212,10 @@ SETTINGS: tuple[Setting, ...] = (
         seconds,
         "seconds",
         2.0,
-        "With checkpoints: the minimum time between two checkpoints of a channel's state; 0: one after every task.",
+        "With checkpoints: the minimum time between two checkpoints of a channel's state; 0: one after every task. "
+        "With the policy checkpoint: the time between two snapshots of all channels; 0: one before every read.",
         0,
+        SECONDS_MAX,
     ),
     Setting(
         "faultTolerance.abandonedAfter",
@@ -207,6 +225,7 @@ SETTINGS: tuple[Setting, ...] = (
         "If this driver is killed: after this time, another engine that uses the same durable store may remove what "
         "is left there. An engine of the same host and user does so as soon as it starts.",
         60,
+        SECONDS_MAX,
     ),
     Setting(
         "execution.dependencies",
@@ -305,6 +324,7 @@ SETTINGS: tuple[Setting, ...] = (
         "If Spark has to run a part of a query first, Spark runs all of it in two cases: the query reads less than "
         "this, or handing rows over is estimated to cost more than the engine saves. 0: in neither case.",
         0,
+        BYTES_MAX,
     ),
     Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),
 )
@@ -332,6 +352,9 @@ ANY_TIME = frozenset(
     }
 )
 
+#: Settings that sessions have and engines do not, because sessions of one engine may differ in them.
+ONLY_OF_SESSIONS = frozenset({"enabled"})
+
 
 def shown_default(setting: Setting) -> str:
     """A default as a user would write it."""
@@ -345,4 +368,4 @@ def shown_value(setting: Setting, value: Any) -> str:
     if setting.kind == "bytes" and value:
         unit, size = next((u, n) for u, n in reversed(UNITS_BYTES.items()) if value % n == 0)
         return f"{value // size}{unit}"
-    return f"{value:g}s" if setting.kind == "seconds" else str(value)
+    return f"{value:.10g}s" if setting.kind == "seconds" else str(value)

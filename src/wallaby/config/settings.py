@@ -13,7 +13,15 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from wallaby.config.registry import ANY_TIME, PREFIX, REPLACED, SETTINGS, Setting, shown_value
+from wallaby.config.registry import (
+    ANY_TIME,
+    ONLY_OF_SESSIONS,
+    PREFIX,
+    REPLACED,
+    SETTINGS,
+    Setting,
+    shown_value,
+)
 from wallaby.errors import ConfigurationError
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -95,9 +103,14 @@ def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object])
     for keyword, value in keywords.items():
         if keyword not in by_keyword:
             raise _unknown(keyword, by_keyword)
+        if keyword in ONLY_OF_SESSIONS:
+            raise ConfigurationError(
+                f"{keyword} cannot be passed as an argument: every query reads {PREFIX}{keyword} of its session.",
+                fix=f'Use spark.conf.set("{PREFIX}{keyword}", "{_text_of(value)}").',
+                key=keyword,
+            )
         setting = by_keyword[keyword]
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        values[setting.key] = _read(setting, keyword, text)
+        values[setting.key] = _read(setting, keyword, _text_of(value))
     return Settings(**{field_of(key): value for key, value in values.items()})
 
 
@@ -121,6 +134,11 @@ def changed_settings(
         elif value != getattr(settings, field):
             too_late.append(key)
     return replace(settings, **changes), tuple(too_late)
+
+
+def _text_of(value: object) -> str:
+    """A value that was passed as an argument, as it would stand in Spark's configuration."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_switched_on(text: str) -> bool:
@@ -154,9 +172,8 @@ def _read(setting: Setting, key: str, text: str) -> Any:
             f"{key} = {text!r} is not valid.", fix=f"Expected: {setting.kind}.", key=key
         ) from None
     low, high = setting.least, setting.most
-    if (low is not None and value < low) or (high is not None and value > high):
-        least = shown_value(setting, low or 0)
-        bounds = f"at least {least}" if high is None else f"between {least} and {shown_value(setting, high)}"
+    if low is not None and high is not None and not low <= value <= high:
+        bounds = f"between {shown_value(setting, low)} and {shown_value(setting, high)}"
         raise ConfigurationError(f"{key} = {text} is out of range.", fix=f"Set it to {bounds}.", key=key)
     return value
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-_BYTES = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?", re.IGNORECASE)
-_STATIC = re.compile(r"static\((\d+)\)")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_BYTES = re.compile(r"([0-9]+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|min|h)?", re.IGNORECASE)
+_STATIC = re.compile(r"static\(([0-9]+)\)")
 #: A static draw of more outputs could not be recorded; see `lineage`.
 STATIC_MAX = (1 << 14) - 1
 UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -19,7 +20,9 @@ _UNITS_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 def whole_number(text: str) -> int:
     """A whole number: `4`."""
-    return int(text.strip())
+    if _WHOLE.fullmatch(text.strip()) is None:
+        raise ValueError(text)
+    return int(text)
 
 
 def truth(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The coordinator's loop: watch the workers, tend the queries, and recover those that lost a worker.
+"""The coordinator's loop: watch the workers, check the queries, and recover those that lost a worker.
 
 Recovery is freeze, reconcile, resume. The freeze is one transaction in the store after which no commit
 succeeds, so the coordinator owns the query's state without waiting for anyone; the plan is a pure function of
@@ -289,7 +289,7 @@ def too_large(query: QueryId, losses: int) -> MemoryLimitError:
 
 def _poison(task: TaskName, losses: int) -> PoisonTaskError:
     return PoisonTaskError(
-        f"{losses} TaskManagers were lost, one after the other, while one task of stage {task.stage} was not finished.",
+        f"{losses} TaskManagers were lost in a row while the same task of stage {task.stage} was running.",
         fix="The task probably kills them: look for a crash in native code, too little memory or a full disk.",
         task=task,
         losses=losses,

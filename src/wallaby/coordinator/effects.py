@@ -36,6 +36,8 @@ class Inquire(Effect[Mapping[WorkerId, Standing] | None]):
     query: QueryId
     workers: tuple[WorkerId, ...]
     point = FailPoint.PING
+    #: Many silent workers are waited for, several at a time.
+    answered_within_seconds = 600.0
 
 
 @dataclass(frozen=True, slots=True)

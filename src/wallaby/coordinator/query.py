@@ -79,12 +79,12 @@ class Query:
 
     @property
     def is_whole(self) -> bool:
-        """Is its whole result there, at the client or at the workers?"""
+        """Is its result complete, at the client or at the workers?"""
         return self.result is not ResultState.PARTIAL
 
     @property
     def is_taken(self) -> bool:
-        """Is nothing more needed of it?"""
+        """Has the client all it needs?"""
         return self.result is ResultState.TAKEN
 
     def becomes_whole(self) -> None:

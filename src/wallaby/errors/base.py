@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from copy import copy
+from typing import ClassVar, Self
 
 from pyspark.errors import PySparkException
 
@@ -10,7 +11,7 @@ from wallaby.errors.sql_states import SQL_STATES
 
 
 class WallabyError(PySparkException):
-    """The root: `what` happened, the `fix` to try, and named fields about it."""
+    """The root of all errors: `what` happened, the `fix` to try, and named fields about it."""
 
     #: May the same call succeed if it is simply made again?
     retryable: ClassVar[bool] = False
@@ -22,6 +23,16 @@ class WallabyError(PySparkException):
         self.fix = fix
         self.fields = fields
         super().__init__(message=what + (f" {fix}" if fix else ""))
+
+    def again(self) -> Self:
+        """The same error, to be raised to a caller.
+
+        An error that was raised names the caller's frames, with all that is in them. Whoever keeps an error raises this
+        one, and so does not keep the caller's DataFrames, nor the rows that stay for them.
+        """
+        same = copy(self)
+        same.__cause__ = self.__cause__
+        return same
 
     def getCondition(self) -> str:  # noqa: N802 - the name is PySpark's
         """The name of the condition, as in PySpark's own errors."""
@@ -68,6 +79,18 @@ class UnsupportedSparkError(AttachError):
     """Wallaby does not run on this version of Spark; `fields` has the versions that it does run on."""
 
     condition = "WALLABY_UNSUPPORTED_SPARK"
+
+
+class MissingPackageError(WallabyError):
+    """A Python package that Wallaby does not install by itself is needed; the field `extra` has the extra with it."""
+
+    condition = "WALLABY_MISSING_PACKAGE"
+
+
+class UnsupportedTableError(WallabyError):
+    """A table cannot be read by its path as its format says; the fix says how else."""
+
+    condition = "WALLABY_UNSUPPORTED_TABLE"
 
 
 class EncodingError(WallabyError):

@@ -1,10 +1,28 @@
-"""Errors about the files that a query reads: missing, changed since the query was planned, or damaged."""
+"""Errors about the files that a query reads: missing, changed since the query was planned, or damaged.
+
+A full disk or a failed allocation is none of these: `is_of_this_worker` says so.
+"""
 
 from __future__ import annotations
+
+import errno
+from typing import Final
 
 from py4j.protocol import Py4JJavaError
 
 from wallaby.errors.queries import QueryError
+
+#: A full disk, an exceeded quota, a file that may not grow further.
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: Too many open files, in this process or on this host; no memory in the kernel.
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+
+
+def is_of_this_worker(error: BaseException) -> bool:
+    """Does an error that was raised while a file was read say something about this process or host, not the file?"""
+    if isinstance(error, MemoryError):  # so is Arrow's
+        return True
+    return isinstance(error, OSError) and error.errno in FULL | _EXHAUSTED
 
 
 class SourceChangedError(QueryError):

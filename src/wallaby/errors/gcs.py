@@ -12,7 +12,7 @@ class GcsError(WallabyError):
 
 
 class GcsUnavailableError(GcsError):
-    """No answer in time, or the connection broke: the action may or may not have been applied."""
+    """The control store did not answer in time: the action may or may not have been applied."""
 
     condition = "WALLABY_GCS_UNAVAILABLE"
     retryable = True
@@ -25,18 +25,18 @@ class GcsUnreachableError(GcsError):
 
 
 class GcsAuthenticationError(GcsError):
-    """The store requires a password, or refused the given one."""
+    """The Redis requires a password, or refused the given one."""
 
     condition = "WALLABY_GCS_AUTHENTICATION"
 
 
 class GcsVersionError(GcsError):
-    """The store is too old for Wallaby's scripts."""
+    """The Redis is too old for Wallaby's scripts."""
 
     condition = "WALLABY_GCS_VERSION"
 
 
 class GcsLostError(GcsError):
-    """The store was restarted or lost data: what it holds can no longer be trusted."""
+    """The control store was restarted or lost data: what it holds can no longer be trusted."""
 
     condition = "WALLABY_GCS_LOST"

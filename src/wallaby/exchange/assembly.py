@@ -78,7 +78,7 @@ class PushAssembly:
             raise EncodingError(f"A push ended after {self._complete} of {len(self._header.bodies)} bodies.")
 
     def offered(self) -> None:
-        """The receiver now holds, and counts, what was complete."""
+        """Note that the receiver now holds, and counts, the complete bodies."""
         self._budget.give(self._complete_bytes)
         self._complete_bytes = 0
 

@@ -28,10 +28,11 @@ from typing import cast
 
 import pyarrow as pa
 
+from wallaby.errors.files import FULL
 from wallaby.exchange.body import Body, size_of
 from wallaby.exchange.lazy_body import GoneError, LazyBody, fetched
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.segment import FULL, SEGMENT_BYTES, SegmentRange, Segments
+from wallaby.exchange.segment import SEGMENT_BYTES, SegmentRange, Segments
 from wallaby.lineage.effects import Slice, replaces
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
@@ -129,7 +130,7 @@ class Backup:
             return sum(entry.size_bytes for (of, _), entry in self._in_memory.items() if of == query)
 
     def press(self, *, pressed: bool) -> None:
-        """Note that memory is short, or no longer is: while it is, nothing new is kept in memory."""
+        """Note whether memory is short. While it is, nothing new is kept in memory."""
         self._pressed = pressed
 
     def spill(self) -> int:
@@ -165,7 +166,7 @@ class Backup:
         final: bool,
         since_epoch: int = 1,
     ) -> bool:
-        """Keep an output in memory or on disk, making room if necessary. False: there is no room."""
+        """Keep an output in memory or on disk, making room if necessary; False if that is impossible."""
         entry = _Output(output, final, since_epoch)
         if self._enter(query, task, entry):
             return True

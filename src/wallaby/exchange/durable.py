@@ -69,7 +69,8 @@ class DurableStore:
             ) from error
         if found != _PROBE:
             raise ConfigurationError(
-                f"The durable store {self._address} returned other bytes than were written to it.", key=_KEY
+                f"The durable store {self._address} returned bytes that differ from those written to it.",
+                key=_KEY,
             )
 
     def write(self, name: str, parts: Sequence[pa.Buffer]) -> int:

@@ -14,7 +14,7 @@ from wallaby.lineage.effects import Slice
 
 
 class GoneError(LookupError):
-    """A body is not available: its query was dropped, or it is not known what was committed."""
+    """A body is not available, because its query was dropped or its record cannot be read now."""
 
 
 class LazyBody:

@@ -41,7 +41,7 @@ class ByteBudget:
             return True
 
     def give(self, size_bytes: int) -> None:
-        """Give back what was taken."""
+        """Give bytes back that were taken."""
         with self._lock:
             self._used_bytes -= size_bytes
             if self._used_bytes < 0:

@@ -11,7 +11,6 @@ a range is returned only for a body that was written completely.
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import shutil
@@ -21,13 +20,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from wallaby.errors.files import FULL
 from wallaby.exchange.body import decode, encode
 
 SEGMENT_BYTES = 256 << 20
 #: Bodies begin at multiples of this, so that mapped columns are as aligned as allocated ones.
 ALIGNMENT_BYTES = 64
-#: A full disk, an exceeded quota, a file that may not grow further.
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class Segments:
         self._opening = threading.Lock()
 
     def append(self, batches: tuple[pa.RecordBatch, ...], room_bytes: int) -> SegmentRange | None:
-        """Write a body. None if it takes more than `room_bytes`, or if the query was dropped meanwhile."""
+        """Write a body. Returns None if it takes more than `room_bytes`, or if the query has been dropped."""
         data = encode(batches, self._compression)
         if data.size > room_bytes:
             return None

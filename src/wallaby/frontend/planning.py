@@ -26,7 +26,8 @@ from wallaby.plan.leaf import (
 )
 from wallaby.plan.physical import Ending, PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.plan.planner import plan
+from wallaby.plan.planner import plan_prepared, prepare
+from wallaby.plan.rules.share_subplans import SharedParts
 from wallaby.plan.settings import PlanSettings
 from wallaby.relations.reason import Reason
 from wallaby.relations.relation import Relation
@@ -36,12 +37,15 @@ from wallaby.worker.memory.shares import MemoryShares
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Says why a relation is not worth being planned; None if it may be.
-Against = Callable[[Relation, Statistics, PlanSettings], Reason | None]
+#: Says why a relation is not worth being planned; None if it may be. It is asked twice: before the rules of planning
+#: are applied, which takes as long as reading the plan, and before it is cut into stages, which takes as long again.
+Against = Callable[[Relation | SharedParts, Statistics, PlanSettings], Reason | None]
 
 
-def nothing_against(relation: Relation, statistics: Statistics, sizes: PlanSettings) -> Reason | None:
-    """Every relation is worth being planned."""
+def nothing_against(
+    relation: Relation | SharedParts, statistics: Statistics, sizes: PlanSettings
+) -> Reason | None:
+    """Have no objection to any relation."""
     del relation, statistics, sizes
     return None
 
@@ -97,7 +101,7 @@ class QueryPlanner:
     ) -> tuple[PhysicalPlan | None, Reasons]:
         """Plan the stages of a relation, with assumptions about leaves that have not run yet; or say why not.
 
-        What is `against` the plan is asked before it is made.
+        What is `against` the plan is asked while it is made.
         """
         return guarded(
             lambda: self._physical(relation, settings, leaves, ending, against),
@@ -113,7 +117,8 @@ class QueryPlanner:
         against: Against = nothing_against,
     ) -> tuple[PhysicalPlan | None, Reasons]:
         pending = {leaf.number: leaf for leaf in leaves}
-        known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
+        channels = settings.channels or self._count * self._threads
+        known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes), channels)
         assumed = [
             assumed_statistics(pending[number], scan)
             for scan in scans_in(relation)
@@ -123,14 +128,17 @@ class QueryPlanner:
         reasons = relation_reasons(relation, statistics)
         if reasons:
             return None, reasons
-        channels = settings.channels or self._count * self._threads
         sizes = PlanSettings(
             channels=channels, workers=self._count, broadcast_bytes=self.broadcast_bytes(settings)
         )
         why = against(relation, statistics, sizes)
         if why is not None:
             return None, (why,)
-        physical = plan(relation, statistics, sizes, ending)
+        prepared = prepare(relation, statistics, sizes)
+        why = against(prepared, statistics, sizes)
+        if why is not None:
+            return None, (why,)
+        physical = plan_prepared(prepared, relation.columns, statistics, sizes, ending)
         reasons = stage_reasons(physical)
         return (None, reasons) if reasons else (physical, ())
 

@@ -57,31 +57,39 @@ def _checked(read: ReadResult, checks: LeafChecks) -> ReadResult:
 
 
 def read_parts(
-    text: PlanText, describe: Callable[[Path], PlanPart], against: Callable[[NativePart], Reason | None]
+    text: PlanText,
+    describe: Callable[[Path], PlanPart],
+    against: Callable[[NativePart], Reason | None],
+    written: Path | None = None,
 ) -> list[tuple[NativePart, Reason | None]]:
-    """The largest parts of a plan that can be read, each as a query of its own, with what is `against` it.
+    """The largest parts of a plan that can be read, each as a query, with the reason that speaks `against` it.
 
-    The files of the others are looked at. Tables that Wallaby cannot read become leaves, or make parts smaller.
+    The files of the others are looked at. Tables that Wallaby cannot read become leaves, or make parts smaller. The
+    rows of the part at `written` may be written here.
     """
-    read = native_parts(text, describe)
-    found = _whole_parts(read, describe, against)
+    read = native_parts(text, describe, written=written)
+    found = _whole_parts(read, text, describe, against)
     unreadable = unreadable_files(
         scan for part, why in found if why is None for scan in tables_in(part.relation)
     )
     if unreadable:
-        read = native_parts(text, describe, unreadable)
-        found = _whole_parts(read, describe, against)
+        read = native_parts(text, describe, unreadable, written=written)
+        found = _whole_parts(read, text, describe, against)
     return found
 
 
 def _whole_parts(
-    read: NativeParts, describe: Callable[[Path], PlanPart], against: Callable[[NativePart], Reason | None]
+    read: NativeParts,
+    text: PlanText,
+    describe: Callable[[Path], PlanPart],
+    against: Callable[[NativePart], Reason | None],
 ) -> list[tuple[NativePart, Reason | None]]:
     make_known(read.storages)
     found: list[tuple[NativePart, Reason | None]] = []
     for part in read.parts:
         why = against(part)
-        whole = why or read.whole(part, describe(part.path).output)
+        output = () if why else describe(part.path).output if part.path else text.root.output
+        whole = why or read.whole(part, output)
         if isinstance(whole, Reason):
             found.append((part, whole))
         else:

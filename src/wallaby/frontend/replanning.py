@@ -2,7 +2,7 @@
 
 A build side that is estimated to be small goes whole to every channel. If it turns out to be large, the workers end the
 query before their memory is used up. Another plan divides such sides among the channels instead, which is slower but
-needs no room for them. The query begins again with that plan, unless the client has rows already.
+needs no room for them. The query is restarted with that plan, unless the client has rows already.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ class Replanning:
         self._limits = [limit_bytes // _LOWER, 0] if limit_bytes else []
         self._begin = begin
 
+    def avoids(self, error: BaseException) -> bool:
+        """Would another plan avoid this error?"""
+        return (
+            isinstance(error, QueryError) and error.fields.get("setting") == _SETTING and bool(self._limits)
+        )
+
     def after(self, error: QueryError) -> Collected | None:
         """Begin the query again; None if no other plan would avoid this error."""
-        if error.fields.get("setting") != _SETTING or not self._limits:
+        if not self.avoids(error):
             return None
         limit = self._limits.pop(0)
         _log.warning(

@@ -22,7 +22,7 @@ from wallaby.relations.expression import Aggregation, Call, EvalMode, Expression
 from wallaby.relations.types import DataType, Kind
 
 
-class State(Enum):
+class Exactness(Enum):
     """How well our answer agrees with Spark's."""
 
     EXACT = "exact"
@@ -32,7 +32,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why this use of an expression is not covered, and what would help."""
+    """Why this use of an expression is not supported, and what would help."""
 
     why: str
     remedy: str = ""
@@ -52,7 +52,7 @@ class Entry:
 
     catalyst: str
     function: str
-    state: State
+    exactness: Exactness
     #: The kinds that each argument may have; the last applies to all further ones. Empty: any.
     takes: tuple[frozenset[Kind], ...] = ()
     #: The guard, or why it is not supported.
@@ -152,16 +152,16 @@ class Details(TypedDict, total=False):
 
 def exact(catalyst: str, function: str, *takes: frozenset[Kind], **details: Unpack[Details]) -> Entry:
     """Declare a function that DuckDB computes as Spark does."""
-    return Entry(catalyst, function, State.EXACT, takes, **details)
+    return Entry(catalyst, function, Exactness.EXACT, takes, **details)
 
 
 def guarded(
     catalyst: str, function: str, *takes: frozenset[Kind], guard: str, **details: Unpack[Details]
 ) -> Entry:
     """Declare a function that is computed as on Spark with a guard."""
-    return Entry(catalyst, function, State.EXACT_WITH_GUARD, takes, note=guard, **details)
+    return Entry(catalyst, function, Exactness.EXACT_WITH_GUARD, takes, note=guard, **details)
 
 
 def unsupported(catalyst: str, why: str, remedy: str = "", *, rewrite: Rewrite | None = None) -> Entry:
     """Declare a function that Spark has to compute."""
-    return Entry(catalyst, "", State.UNSUPPORTED, note=why, remedy=remedy, rewrite=rewrite)
+    return Entry(catalyst, "", Exactness.UNSUPPORTED, note=why, remedy=remedy, rewrite=rewrite)

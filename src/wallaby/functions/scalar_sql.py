@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wallaby.functions.size import ResultSize
 from wallaby.relations.expression import Call, EvalMode, Expression
 from wallaby.relations.types import Kind
 from wallaby.sql.words import cast
@@ -45,6 +46,8 @@ class ScalarSql:
     fallible: Callable[[Call], bool] = never
     #: Can it meet a value that only Spark computes? Then it calls `doubt` (functions/doubt.py).
     doubtful: bool = False
+    #: How large its results may be; None: they are numbers and the like, or nobody knows.
+    size: ResultSize | None = None
 
     @property
     def arity(self) -> tuple[int, int]:

@@ -18,13 +18,13 @@ def let(value: str, name: str, body: str) -> str:
     return f"list_extract(list_transform([{value}], lambda {name}: {body}), 1)"
 
 
-def bound(values: Sequence[str], body: Callable[..., str]) -> str:
+def bound(values: Sequence[str], body: Callable[..., str], letter: str = "v") -> str:
     """SQL that may use its values several times, and computes each once.
 
     No value uses a name that is bound around it: values use only the query's columns and lambdas, which have quoted
-    names.
+    names. A body that binds values which use these names needs names with another letter.
     """
-    names = [value if _SIMPLE.fullmatch(value) else f"v{place}" for place, value in enumerate(values)]
+    names = [value if _SIMPLE.fullmatch(value) else f"{letter}{place}" for place, value in enumerate(values)]
     written = body(*names)
     for name, value in reversed(list(zip(names, values, strict=True))):
         if name != value:

@@ -78,11 +78,13 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
             )
         case "redis+sentinel" | "sentinel" | "redis+cluster" | "cluster":
             raise _refused(
-                f"The address of the GCS begins with {parts.scheme!r}; Wallaby follows no failover.",
+                f"The address of the GCS has the unsupported scheme {parts.scheme!r}; "
+                "Wallaby does not follow failovers.",
                 fix=f"Give the address of one primary. {_FORMS}",
             )
         case _:
-            raise _refused(f"The address of the GCS begins with {parts.scheme or 'no scheme'!r}.")
+            scheme = f"the unsupported scheme {parts.scheme!r}" if parts.scheme else "no scheme"
+            raise _refused(f"The address of the GCS has {scheme}.")
 
 
 def _database_parameter(parts: SplitResult) -> int:
@@ -97,7 +99,7 @@ def _database(text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
-        raise _refused(f"{text!r} is no number of a Redis database.")
+        raise _refused(f"{text!r} is not the number of a Redis database.")
     return int(text)
 
 

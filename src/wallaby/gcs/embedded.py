@@ -163,12 +163,12 @@ def _check_arguments(bind: str, port: int, maxmemory_bytes: int | None) -> None:
         ) from None
     if address.is_unspecified:
         raise InvalidArgumentError(
-            f"The embedded Redis does not listen on every address ({bind}).",
+            f"The embedded Redis must not listen on all addresses ({bind}).",
             fix="Give the one IP address of this host that the workers can reach.",
             bind=bind,
         )
     if not 0 <= port <= 65535:
-        raise InvalidArgumentError(f"{port} is not a port.", fix="Give 0 to have one chosen.", port=port)
+        raise InvalidArgumentError(f"Invalid port: {port}.", fix="Give 0 to have one chosen.", port=port)
     if maxmemory_bytes is not None and maxmemory_bytes < 1:
         raise InvalidArgumentError(
             f"The embedded Redis cannot work within {maxmemory_bytes} bytes.",

@@ -3,7 +3,7 @@
 A client that takes rows more slowly than they arrive does not fill the driver's memory: beyond a limit the collector
 waits until rows are taken, its window fills up, and the workers keep their outputs.
 
-If a query that loses a worker is to be run again from the start, its rows are held back until the result is complete:
+If a query that loses a worker is to be restarted, its rows are held back until the result is complete:
 another run may give them in another order, and rows that a client has cannot be taken back.
 """
 
@@ -35,7 +35,7 @@ class Figures:
     rows: int = 0
     bytes: int = 0
     recoveries: int = 0
-    #: How often the query was run again from the start.
+    #: How often the query was restarted.
     restarts: int = 0
     seconds: float = 0.0
 
@@ -163,13 +163,14 @@ class Collected:
         for go_on in waiting:
             go_on()
 
-    def begin_again(self, query: QueryId) -> None:
-        """The query is run again under another name; its rows so far are discarded."""
-        assert self._held_back is not None, "rows that the client may have are not taken back"
+    def begin_again(self, query: QueryId, *, goes_on: bool = False) -> None:
+        """The query is restarted under another name. Its rows so far are discarded, unless it goes on after them."""
         self.query = query
-        self._held_back.clear()
-        self._held_back_bytes, self._refused = 0, None
         self.figures.restarts += 1
+        if not goes_on:
+            assert self._held_back is not None, "rows that the client may have are not taken back"
+            self._held_back.clear()
+            self._held_back_bytes, self._refused = 0, None
 
     def end(self, error: BaseException | None) -> None:
         """Note the end of the result. Only the first call counts."""
@@ -219,6 +220,6 @@ class Collected:
             raise
         self._batches.put(None)
         if isinstance(self._error, WallabyError):
-            raise self._error
+            raise self._error.again()
         if self._error is not None:
             raise QueryError(f"The engine failed: {self._error}.") from self._error

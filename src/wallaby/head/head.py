@@ -23,7 +23,6 @@ from wallaby.errors import (
     GcsLostError,
     QueryError,
     WallabyError,
-    WorkerLostError,
 )
 from wallaby.exchange.kept_questions import LOCATE
 from wallaby.faults.injection import WORKERS_FAILURES, FaultInjector
@@ -38,6 +37,7 @@ from wallaby.head.moves import STANDING_SECONDS, KeptMoves
 from wallaby.head.observer import Observer
 from wallaby.head.performing import CoordinatorsPerformer
 from wallaby.head.submission import Submission, new_query, place
+from wallaby.head.time_limit import NO_LIMIT, TimeLimit
 from wallaby.lineage.effects import Effects, Slice
 from wallaby.lineage.kept import KeptChannels
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
@@ -80,7 +80,7 @@ class Head:
         self._orders = orders
         #: Called once for every ended query, on a thread that may wait.
         self._forget = forget
-        #: Takes over a query that is to be run again on another store, and so by another head. It must not block.
+        #: Takes over a query that is to be restarted on another store, and so by another head. It must not block.
         self._run_elsewhere = run_elsewhere
         self.observer = observer or Observer()
         console = Console(stderr=True)
@@ -170,8 +170,8 @@ class Head:
         self,
         plan: PhysicalPlan,
         payload: QueryPayload,
-        timeout_seconds: float = 0.0,
         *,
+        limit: TimeLimit = NO_LIMIT,
         held_back: bool = False,
         begins_again: bool = False,
         store_losses_max: int = 0,
@@ -179,7 +179,7 @@ class Head:
         about: About = NOTHING_KNOWN,
         known: Callable[[Collected], None] = lambda _collected: None,
     ) -> Collected:
-        """Start a query on the present workers; 0 means no limit, of time or of what the driver may hold.
+        """Start a query on the present workers; 0 means no limit of what the driver may hold.
 
         If its rows are held back, the client gets none before the result is complete, as a query needs that may run
         again. `known` is called before anything is waited for, so that whoever may cancel the query can do so.
@@ -190,12 +190,12 @@ class Head:
         """
         self._require_alive()
         query = new_query(plan, payload)
-        submission = Submission(plan, payload, timeout_seconds, query, begins_again, store_losses_max, about)
+        submission = Submission(plan, payload, query, limit, begins_again, store_losses_max, about)
         collected = Collected(
             submission.query.id,
             plan.graph,
             partial(self._cancel, submission),
-            held_back=held_back or begins_again or store_losses_max > 0,
+            held_back=held_back or payload.tolerance.holds_back or store_losses_max > 0,
             whole_bytes_max=whole_bytes_max,
         )
         try:
@@ -211,10 +211,9 @@ class Head:
         except BaseException:
             self._cancel(submission)  # the waiting client is gone
             raise
-        if submission.query.is_over:
-            assert submission.query.error is not None, "a query that has not begun ends for a reason"
+        if submission.query.is_over and submission.query.error is not None:
             raise submission.query.error
-        return collected
+        return collected  # whose rows may all be here by now: this thread may have woken late
 
     def take_over(self, submission: Submission, collected: Collected) -> None:
         """Run a query again that was lost with another head's store; `collected` gets the outcome."""
@@ -246,8 +245,8 @@ class Head:
     ) -> None:
         query = submission.query
         self._queries[query.id] = query
-        if submission.timeout_seconds:
-            self.node.loop.after(submission.left_seconds, self._expire, submission, query)
+        if submission.limit.seconds:
+            self.node.loop.after(submission.limit.left_seconds, self._expire, submission, query)
 
         def entering() -> Effects[None]:
             payload = submission.payload.encode()
@@ -261,19 +260,18 @@ class Head:
         self.node.spawn(None, ActorName(ActorKind.SUBMIT, query.id), entering())
 
     def _run_again(self, submission: Submission, collected: Collected) -> None:
-        """Run a query again from the start, under another name, because its records, if any, are lost."""
+        """Run a query again under another name: from its last complete snapshot or, mostly, from the start."""
         try:
             self._require_alive()
             hosts = place(submission.plan, self._members(submission))
-            before = submission.query
-            submission.query = new_query(submission.plan, submission.payload)
-            submission.query.cancellation = submission.query.cancellation or before.cancellation
-            collected.begin_again(submission.query.id)
+            submission.run_next()
+            collected.begin_again(submission.query.id, goes_on=submission.goes_on)
             self._run(submission, collected, hosts)
             if self.node.loop.is_stopped:  # nothing is left that would end it
                 raise closed_while("ran")
         except WallabyError as error:
             if not self._goes_elsewhere(submission, collected, error):
+                self._forget_runs(submission)
                 collected.end(error)
                 collected.removed.set()
 
@@ -411,10 +409,12 @@ class Head:
                 continue  # its client was told when this head failed
             self.observer.ended(query.id, query.error)
             self._kept.ended(query.id, query.error)
-            self._performer.calls.submit(partial(self._forget, query.id))
             self._nudge(self._effects.present)
             error = submission.ends_with(query.error, self._settings.strained_losses_max)
-            if self._begins_again(submission, error, collected):
+            losses_max = self._settings.task_worker_losses_max
+            again = submission.runs_again_after(error, collected.figures.restarts, losses_max)
+            self._forget_runs(submission, goes_on=again and submission.goes_on)
+            if again:
                 threading.Thread(
                     target=self._run_again, args=(submission, collected), name="wallaby-again", daemon=True
                 ).start()
@@ -422,14 +422,9 @@ class Head:
             collected.end(error)
             collected.removed.set()
 
-    def _begins_again(self, submission: Submission, error: WallabyError | None, collected: Collected) -> bool:
-        """Should an ended query be run again? Only a few times, because it may itself kill its workers."""
-        if isinstance(error, GcsLostError):  # the store has forgotten it, but works otherwise
-            return submission.is_repeated_after(error)
-        if not (submission.begins_again and isinstance(error, WorkerLostError)):
-            return False
-        again = collected.figures.restarts + 1 < self._settings.task_worker_losses_max
-        return again and not submission.query.cancelled
+    def _forget_runs(self, submission: Submission, *, goes_on: bool = False) -> None:
+        for run in submission.forgettable(goes_on=goes_on):
+            self._performer.calls.submit(partial(self._forget, run))
 
     @property
     def lost_store(self) -> GcsError | None:
@@ -471,14 +466,14 @@ class Head:
                 continue  # another thread has found it too
             submission = self._submissions[query_id]
             self.observer.ended(query_id, None if whole else why)
-            self._performer.calls.submit(partial(self._forget, query_id))
+            self._forget_runs(submission)
             if not whole and self._goes_elsewhere(submission, collected, why):
                 continue
             collected.end(None if whole else why)
             collected.removed.set()
 
     def _goes_elsewhere(self, submission: Submission, collected: Collected, why: BaseException) -> bool:
-        """Hand a query that was lost with the store over to be run again on another store, if that is allowed."""
+        """Hand a query that was lost with the store over to be restarted on another store, if that is allowed."""
         if self._run_elsewhere is None or not submission.is_repeated_after(why):
             return False
         self._run_elsewhere(submission, collected)

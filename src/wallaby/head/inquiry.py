@@ -19,7 +19,7 @@ INQUIRE_THREADS: Final = 4
 
 
 class Inquiry:
-    """Performs the effect, on threads of its own: processes that do not answer must not delay the coordinator."""
+    """Performs the effect on separate threads: processes that do not answer must not delay the coordinator."""
 
     def __init__(self, node: EngineNode, peers: Asks, directory: Directory) -> None:
         self._node = node

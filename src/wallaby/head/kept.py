@@ -103,7 +103,7 @@ class KeptResults:
         snapshot = self._gcs.snapshot(query)
         if snapshot is None:
             raise KeptResultError(
-                f"The store no longer knows query {query}, whose rows were kept.",
+                f"The control store no longer knows query {query}, whose rows were kept.",
                 fix="Run the query again.",
                 query=query,
             )

@@ -29,7 +29,7 @@ def make_head(
     run_elsewhere: Callable[[Submission, Collected], None],
     is_watched: Callable[[], bool] = lambda: False,
 ) -> Head:
-    """Make a head on a store. `forget` is told of ended queries, `run_elsewhere` of those that lost their store.
+    """Make a head on a store. `forget` is called with ended queries, `run_elsewhere` with those that lost their store.
 
     `is_watched`: may somebody look at queries while they run?
     """

@@ -1,4 +1,4 @@
-"""Whether lost parts of kept results are being made again: readers wait as long as they are.
+"""Tell whether lost parts of kept results are being made again, because readers wait as long as they are.
 
 Nothing is committed while a channel is retraced, so the store does not show that it advances. The workers do: they are
 asked for their standing with the query, as the stall watch asks them (`coordinator.stalls`). Readers ask often, so an

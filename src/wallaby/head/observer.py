@@ -22,7 +22,7 @@ from wallaby.observe.about import NOTHING_KNOWN, About
 from wallaby.observe.event_batch import decode_event_batch
 from wallaby.observe.lines import KeptLines
 from wallaby.observe.log import open_log
-from wallaby.observe.observation import Observation, Whereabouts
+from wallaby.observe.observation import Observation, WorkerProcess
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
@@ -36,11 +36,11 @@ class Observer:
     def __init__(
         self, log_directory: Path | None = None, is_watched: Callable[[], bool] = lambda: False
     ) -> None:
-        """`is_watched`: may somebody look at queries while they run? Then their events are kept in memory."""
+        """If `is_watched`, somebody may look at queries while they run, so their events are kept in memory."""
         self._log_directory = log_directory
         self._is_watched = is_watched
         self._observations: dict[QueryId, Observation] = {}
-        self._whereabouts: dict[WorkerId, Whereabouts] = {}
+        self._processes: dict[WorkerId, WorkerProcess] = {}
         #: Workers that were asked to leave; and whether all of them are about to end, with the engine.
         self._leaving: set[WorkerId] = set()
         self._all_leave = False
@@ -80,7 +80,7 @@ class Observer:
         )
         self._observations[query] = observation
         members = set(hosts.values())
-        observation.began(hosts, {w: at for w, at in self._whereabouts.items() if w in members})
+        observation.began(hosts, {w: at for w, at in self._processes.items() if w in members})
         return observation
 
     def take(self, body: bytes) -> None:
@@ -117,10 +117,10 @@ class Observer:
         self._all_leave = True
 
     def _expelled(self, worker: WorkerId) -> None:
-        """A worker is gone for good. A query that needs it reports the loss with its cost; else it is said here."""
+        """A worker is gone for good. A query that needs it reports the loss with its cost; otherwise this logs it."""
         reported = any(each.will_report(worker) for each in list(self._observations.values()))
         if not (reported or self._all_leave or worker in self._leaving):
-            host = self._whereabouts.get(worker, Whereabouts("unknown")).host
+            host = self._processes.get(worker, WorkerProcess("unknown")).host
             # A warning, because Python shows warnings even if no logging is configured.
             _log.warning("lost %s on host %s; no query needed it, and Spark starts another", worker, host)
         self._leaving.discard(worker)
@@ -134,22 +134,22 @@ class Observer:
     def met(self, leases: tuple[WorkerLease, ...]) -> None:
         """Note the present workers."""
         for lease in leases:
-            if lease.worker not in self._whereabouts:
+            if lease.worker not in self._processes:
                 place = WorkerAddress.decode(lease.address)
-                self._whereabouts[lease.worker] = Whereabouts(place.host, place.pid)
+                self._processes[lease.worker] = WorkerProcess(place.host, place.pid)
 
     def _tell(self, observation: Observation, effect: Any, answer: Any) -> None:
         match effect:
             case coordinating.ReadStatus() if isinstance(answer, QueryStatus):
                 observation.saw(answer)
             case coordinating.AddMember(worker=worker) if answer is Verdict.DONE:
-                observation.joined(worker, self._whereabouts)
+                observation.joined(worker, self._processes)
             case coordinating.Freeze(lost=lost, draining=draining) if answer is Verdict.DONE:
-                observation.froze(lost, draining, self._whereabouts)
+                observation.froze(lost, draining, self._processes)
             case coordinating.TakeSnapshot() if isinstance(answer, coordinating.SnapshotReply):
                 observation.took(answer.snapshot)
             case coordinating.Resume(plan=plan) if answer is Verdict.DONE:
-                observation.resumed(plan, self._whereabouts)
+                observation.resumed(plan, self._processes)
             case _:
                 pass
 

@@ -13,6 +13,7 @@ from wallaby.head.collected import Collected
 from wallaby.head.inquiry import Inquiry
 from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
+from wallaby.lineage.barriers import Cover, Start
 from wallaby.lineage.kept import KeptChannels, ReadKept, kept_channels
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
@@ -55,6 +56,7 @@ class CoordinatorsPerformer:
         teach(coordinating.Ping, self._ask)
         teach(coordinating.Inquire, inquiry.answer)
         teach(ReadKept, self._read_kept)
+        teach(Cover, self._cover)
 
     def _asks(self, action: Callable[[Gcs, Any], Any]) -> Callable[[Actor, Any], None]:
         def carry_out(actor: Actor, effect: Any) -> None:
@@ -102,3 +104,23 @@ class CoordinatorsPerformer:
             return {} if found is None else kept_channels(worker_query.session.graph, found)
 
         self._performer.call(actor, effect, read)
+
+    def _cover(self, actor: Actor, effect: Cover) -> None:
+        """A snapshot is complete: give out the rows before it, and remember it, in one step of the loop.
+
+        A query that was rolled back meanwhile has neither any more: its rows come again.
+        """
+        query = worker_query_of(actor).query
+        collected, submission = self._collected.get(query), self._submissions.get(query)
+
+        def go_on() -> None:
+            self._node.answer(actor, effect, None)
+
+        if collected is None or submission is None:
+            go_on()
+            return
+        if effect.whole:
+            submission.query.becomes_whole()
+        else:
+            submission.covers(Start(query, effect.number, effect.ended), collected.figures.restarts)
+        collected.add(effect.slices, go_on)

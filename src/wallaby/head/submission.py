@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wallaby.coordinator.coordinator import too_large
 from wallaby.coordinator.query import Query
@@ -14,6 +14,8 @@ from wallaby.errors import (
     WallabyError,
     WorkerLostError,
 )
+from wallaby.head.time_limit import NO_LIMIT, TimeLimit
+from wallaby.lineage.barriers import Start
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.node.payload import QueryPayload
 from wallaby.observe.about import About
@@ -26,20 +28,48 @@ class Submission:
 
     plan: PhysicalPlan
     payload: QueryPayload
-    timeout_seconds: float
     query: Query
-    #: Is it run again if it ends with the loss of a worker?
+    limit: TimeLimit = NO_LIMIT
+    #: Is it restarted if it ends with the loss of a worker?
     begins_again: bool = False
-    #: How often it may still be run again because the store was lost.
+    #: How often it may still be restarted because the store was lost.
     store_losses_left: int = 0
     #: What a user would call it.
     about: About = field(default_factory=About)
     #: How often it has lost a worker that was short of memory because of it.
     strained_losses: int = 0
     began_seconds: float = field(default_factory=time.monotonic)
+    #: Its last complete snapshot, if its policy takes them, and how often it had been restarted by then.
+    covered: Start | None = None
+    restarts_before: int = 0
+    #: Its earlier runs: what they left in the durable store is needed to the end.
+    earlier: tuple[QueryId, ...] = ()
+    #: Does its next run go on after the rows that the client has?
+    goes_on: bool = False
+
+    def covers(self, start: Start, restarts: int) -> None:
+        """Note a complete snapshot. The client has the rows before it."""
+        self.covered, self.restarts_before = start, restarts
+
+    def run_next(self) -> None:
+        """Give it another run, with a name of its own, from its last complete snapshot or from the beginning."""
+        self.payload = replace(self.payload, start=self.covered)
+        before, self.query = self.query, new_query(self.plan, self.payload)
+        self.query.cancellation = self.query.cancellation or before.cancellation
+
+    def forgettable(self, *, goes_on: bool) -> tuple[QueryId, ...]:
+        """The runs of which nothing is needed any more, now that one has ended: none if another one follows."""
+        found = (*self.earlier, self.query.id)
+        self.earlier = found if goes_on else ()
+        return () if goes_on else found
 
     def ends_with(self, error: WallabyError | None, strained_losses_max: int) -> WallabyError | None:
-        """The error with which it ends, if it must: a query must not exhaust its workers' memory again and again."""
+        """The error with which it ends, if it must: a query must not exhaust its workers' memory again and again.
+
+        Once a snapshot has given the client all rows, nothing can go wrong with them.
+        """
+        if self.payload.tolerance.rolls_back and self.query.is_whole:
+            return None
         if not (self.begins_again and isinstance(error, WorkerLostError) and error.fields.get("strained")):
             return error
         self.strained_losses += 1
@@ -49,35 +79,35 @@ class Submission:
             else error
         )
 
+    def runs_again_after(self, error: WallabyError | None, restarts: int, losses_max: int) -> bool:
+        """Should it be restarted? Only a few times without progress, because it may itself kill its workers."""
+        if isinstance(error, GcsLostError):  # the store has forgotten it, but works otherwise
+            return self.is_repeated_after(error)
+        if not (self.begins_again and isinstance(error, WorkerLostError)):
+            return False
+        self.goes_on = self.payload.tolerance.rolls_back
+        return restarts - self.restarts_before + 1 < losses_max and not self.query.cancelled
+
     def is_repeated_after(self, why: BaseException | None) -> bool:
-        """Was it lost with the store, and may it be run again? Uses up one of its retries."""
+        """Was it lost with the store, and may it be restarted? Uses up one of its retries."""
         lost = isinstance(why, GcsLostError) and not self.query.cancelled
         if not lost or self.store_losses_left == 0:
             return False
         self.store_losses_left -= 1
+        self.covered, self.goes_on = None, False  # all rows are held back, and made again
         return True
-
-    @property
-    def left_seconds(self) -> float:
-        """The time that it has left, if its time is limited."""
-        return max(self.began_seconds + self.timeout_seconds - time.monotonic(), 0.0)
 
     def require_time(self) -> None:
         """Raise an error if its client does not want it any more, or its time is over."""
         query = self.query
         if query.cancelled:
             raise query.cancelled_error
-        if self.timeout_seconds and not self.left_seconds:
+        if self.limit.is_over:
             raise self.took_too_long()
 
     def took_too_long(self) -> QueryTimeoutError:
         """The error of a query whose time is over."""
-        return QueryTimeoutError(
-            f"Query {self.query.id} took longer than {self.timeout_seconds:g} s and was ended.",
-            fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
-            query=self.query.id,
-            timeout_seconds=self.timeout_seconds,
-        )
+        return self.limit.error(f"Query {self.query.id}", query=self.query.id)
 
 
 def new_query(plan: PhysicalPlan, payload: QueryPayload) -> Query:

@@ -112,7 +112,7 @@ class ChannelRun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class Chosen:
     """The input of one task."""
 
     draw: Draw | None
@@ -125,7 +125,7 @@ def run_channel(run: ChannelRun) -> Effects[None]:
     """Retrace the committed records, then continue to the channel's last task."""
     state: Any = None
     ended = False
-    rest: _Chosen | None = None
+    rest: Chosen | None = None
     base = run.base
     if run.retracing:
         records = yield from _committed(run)
@@ -147,24 +147,24 @@ def run_channel(run: ChannelRun) -> Effects[None]:
         state, ended, has_rest = yield from _attempt(run, task, state, next_chosen)
         rest = _going_on(next_chosen) if has_rest else None
         run.seq += 1
-    _end(run)
+    end_run(run)
 
 
-def _going_on(chosen: _Chosen) -> _Chosen:
+def _going_on(chosen: Chosen) -> Chosen:
     """The task after one that left a rest."""
     return replace(chosen, draw=None, split=None)
 
 
-def _recorded(task: TaskName, record: LineageRecord, rest: _Chosen | None) -> _Chosen:
+def _recorded(task: TaskName, record: LineageRecord, rest: Chosen | None) -> Chosen:
     """The input of a committed task. The last task, and one that continued with a rest, has neither split nor draw."""
     consumed = record.draw is not None or record.split is not None
     if rest is not None and consumed:
         raise DivergenceError(f"{task} goes on with a rest, but its record is {record}.", task=task)
     last = rest.last if rest is not None else not consumed
-    return _Chosen(record.draw, record.split, record.sides, last)
+    return Chosen(record.draw, record.split, record.sides, last)
 
 
-def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: _Chosen) -> Effects[tuple[Any, bool, bool]]:
+def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: Chosen) -> Effects[tuple[Any, bool, bool]]:
     """Execute, back up, commit and publish one task. Returns the new state, whether the channel ended, and a rest."""
     inputs = run.inbox.take(chosen.draw) if chosen.draw else ()
     run.drawing = chosen.draw
@@ -200,7 +200,7 @@ def _restored(run: ChannelRun, records: tuple[bytes, ...]) -> Effects[Any]:
 
 
 def _retrace(
-    run: ChannelRun, task: TaskName, state: Any, record: LineageRecord, chosen: _Chosen
+    run: ChannelRun, task: TaskName, state: Any, record: LineageRecord, chosen: Chosen
 ) -> Effects[tuple[Any, bool]]:
     """Repeat one task as its record says, with the same output. Returns the new state, and whether there is a rest."""
     while not _has_arrived(run, chosen):
@@ -224,7 +224,7 @@ def verify(task: TaskName, record: LineageRecord, output: Output) -> None:
         )
 
 
-def _choose(run: ChannelRun) -> Effects[_Chosen | None]:
+def _choose(run: ChannelRun) -> Effects[Chosen | None]:
     """Wait until there is something to do; None if the channel was closed meanwhile."""
     context, name = run.context, run.channel
     eager = False
@@ -232,7 +232,7 @@ def _choose(run: ChannelRun) -> Effects[_Chosen | None]:
         if context.graph.is_reader(name.stage):
             if sides_ready(context.graph, name.stage, run.inbox):
                 sides = whole_sides(context.graph, name.stage, run.inbox)
-                return _Chosen(None, run.split, sides, last=run.split is None)
+                return Chosen(None, run.split, sides, last=run.split is None)
         else:
             choice = choose(
                 context.graph, name, run.inbox, context.policy, eager=eager, tolerance=context.tolerance
@@ -240,19 +240,19 @@ def _choose(run: ChannelRun) -> Effects[_Chosen | None]:
             if choice is not None:
                 sides = context.graph.required_sides(name.stage)
                 draw = choice if isinstance(choice, Draw) else None
-                return _Chosen(draw, None, sides, last=isinstance(choice, Finish))
+                return Chosen(draw, None, sides, last=isinstance(choice, Finish))
         eager = yield from ask(Await())
     return None
 
 
-def _has_arrived(run: ChannelRun, chosen: _Chosen) -> bool:
+def _has_arrived(run: ChannelRun, chosen: Chosen) -> bool:
     links = run.context.graph.sides(run.channel.stage)
     sides = all(run.inbox.is_whole(link) for bit, link in enumerate(links) if chosen.sides >> bit & 1)
     return sides and (chosen.draw is None or run.inbox.want(chosen.draw))
 
 
 def _execute(
-    run: ChannelRun, point: FailPoint, task: TaskName, state: Any, chosen: _Chosen, inputs: tuple[Slice, ...]
+    run: ChannelRun, point: FailPoint, task: TaskName, state: Any, chosen: Chosen, inputs: tuple[Slice, ...]
 ) -> Execute:
     sides = used_sides(run.context.graph, task.stage, run.inbox, chosen.sides)
     return Execute(point, task, state, chosen.split, chosen.draw, inputs, sides, chosen.last)
@@ -317,7 +317,8 @@ def _close_early(run: ChannelRun) -> Effects[None]:
                 return
 
 
-def _end(run: ChannelRun) -> None:
+def end_run(run: ChannelRun) -> None:
+    """Note that a channel has ended here: it publishes no more, and drops what still arrives."""
     run.phase = ChannelPhase.ENDED
     run.context.outbox.end(run.channel)
     if not run.context.graph.is_reader(run.channel.stage):

@@ -83,6 +83,9 @@ class Effect(Generic[Answer]):
     __slots__ = ()
     #: The place where a fault may strike, before the action or before its answer.
     point: FailPoint
+    #: Whoever performs it answers within this time, whatever fails; afterwards its answer must have been lost. Effects
+    #: that may take longer are requested only by actors for which that does not matter; see `node.driving`.
+    answered_within_seconds = 30.0
 
 
 #: A generator of the protocol: it yields effects, receives their answers, and returns a result. What is sent in has no

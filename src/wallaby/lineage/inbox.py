@@ -46,7 +46,7 @@ class _Sum:
         self.unknown = 0
 
 
-class _Lane:
+class InboxLane:
     """One upstream channel: the held slices by sequence number, the number consumed, and the total if known."""
 
     __slots__ = ("consumed", "held", "held_bytes", "refused", "sum", "total", "wanted", "windowed")
@@ -81,12 +81,12 @@ class Inbox:
         into = graph.edges_into(channel)
         self._sums = {link: _Sum() for link in {edge.link for edge in into}}
         self._lanes = {
-            Upstream(e.link, e.producer): _Lane(
+            Upstream(e.link, e.producer): InboxLane(
                 graph.links[e.link].kind is LinkKind.MAIN, reserve, self._sums[e.link]
             )
             for e in into
         }
-        self._by_link: dict[int, list[_Lane]] = {}
+        self._by_link: dict[int, list[InboxLane]] = {}
         for upstream, lane in self._lanes.items():
             self._by_link.setdefault(upstream.link, []).append(lane)
 
@@ -129,12 +129,12 @@ class Inbox:
         needless = piece.edge.link in self._given_up or self._is_known(lane, piece.task.seq)
         return 0 if needless else piece.size_bytes
 
-    def _has_room(self, lane: _Lane, piece: Slice, promised_bytes: int) -> bool:
+    def _has_room(self, lane: InboxLane, piece: Slice, promised_bytes: int) -> bool:
         seq = piece.task.seq
         over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes > self._window_bytes
         return not over or seq < lane.wanted
 
-    def _is_known(self, lane: _Lane, seq: int) -> bool:
+    def _is_known(self, lane: InboxLane, seq: int) -> bool:
         """Is an output held, consumed, or no longer needed?"""
         return self._discarding or seq < lane.consumed or seq in lane.held
 
@@ -242,7 +242,7 @@ class Inbox:
             lane.held.clear()
             lane.held_bytes = 0
 
-    def lanes(self) -> Mapping[Upstream, _Lane]:
+    def lanes(self) -> Mapping[Upstream, InboxLane]:
         """For checks: the view of each upstream channel."""
         return self._lanes
 

@@ -135,7 +135,7 @@ def read_kept(
     """Get some outputs of a result, each once and in order, wherever they are.
 
     `known` has the workers of channels when the result became whole. A reader gives up if nothing arrives for
-    `patience_ms`, and nothing moves at the workers either. A retrace may take as long as it needs while it advances.
+    `patience_ms` and the workers make no progress either. A retrace may take as long as it needs while it advances.
 
     Raises:
         WallabyError: the result was released or lost; `KeptResultError` if nothing arrived for that long.
@@ -157,8 +157,8 @@ def read_kept(
             silent_ms = now_ms() - since_ms
             if silent_ms > patience_ms:
                 raise KeptResultError(
-                    f"{each.channel} has sent no rows for {silent_ms / 1000:.1f} s, and nothing moved in that time; "
-                    f"output {at} of {each.end} is due.",
+                    f"{each.channel} has sent no rows for {silent_ms / 1000:.1f} s, and no progress was made; "
+                    f"waiting for output {at} of {each.end}.",
                     fix="Check that TaskManagers are running: engine.workers() lists them. If starting one takes "
                     "longer than that, raise spark.wallaby.stallTimeout.",
                 )

@@ -206,7 +206,7 @@ class Outbox:
         )
 
     def delivered(self) -> Mapping[Edge, int]:
-        """For checks: what this worker considers delivered in this epoch."""
+        """What this worker considers delivered in this epoch."""
         return self._delivered
 
     def known_to_gcs(self) -> Mapping[Edge, int]:
@@ -218,5 +218,5 @@ class Outbox:
         return self._refused
 
     def published(self, channel: ChannelName) -> int:
-        """For checks: outputs below this may leave."""
+        """Outputs below this number may leave."""
         return self._published.get(channel, 0)

@@ -1,4 +1,4 @@
-"""What outlives the workers of a query: outputs, if they are in the durable store, and saved states.
+"""Find what outlives the workers of a query: outputs, if they are in the durable store, and saved states.
 
 The record of a task says whether its state was saved, so the records show which states exist and what had been consumed
 by then. A lost channel continues from the newest state such that nobody needs its earlier outputs; if there is none,

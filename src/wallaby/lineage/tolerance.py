@@ -1,7 +1,7 @@
 """Fault tolerance in five parts, and the named policies, each a choice of parts.
 
 The parts are: whether lineage is recorded, where outputs are kept, whether checkpoints of states are taken, when a
-stage may start, and whether a query that loses a worker is run again from the start. The algorithms ask questions ("is
+stage may start, and whether a query that loses a worker is restarted. The algorithms ask questions ("is
 this output lost?", "may this channel draw?") and look at no part; a test checks that. A policy is only a name for a
 choice of parts, so that one engine can run and measure the systems that the paper compares. See docs/protocol.md and
 docs/howto/add-a-policy.md.
@@ -30,7 +30,7 @@ class Tolerance:
     checkpoints: bool = False
     #: Does a stage start only when its inputs are complete, and not at once?
     staged: bool = False
-    #: Is a query whose run was ended by a loss run again from the start?
+    #: Is a query restarted if a loss has ended its run?
     run_again: bool = False
 
     @property
@@ -49,13 +49,23 @@ class Tolerance:
         return self.recorded
 
     @property
+    def rolls_back(self) -> bool:
+        """Do all channels take snapshots together, and go back to them together? No record says how to go on alone."""
+        return self.checkpoints and not self.recorded
+
+    @property
+    def holds_back(self) -> bool:
+        """Are rows held back until the result is whole? Another run may give them in another order."""
+        return self.run_again and not self.rolls_back
+
+    @property
     def needs_records(self) -> bool:
         """Does a recovery read the records of all channels? They say which states were saved."""
-        return self.checkpoints
+        return self.checkpoints and self.recorded
 
     def may_save(self, graph: StageGraph, stage: int, *, ended: bool, rest: bool) -> bool:
-        """May the state after a task be saved? Readers have none, ended channels need none, and a rest is not in it."""
-        return self.checkpoints and not (ended or rest or graph.is_reader(stage))
+        """May the state after a task be saved? Readers have none, ended channels need none, it would lack a rest."""
+        return self.needs_records and not (ended or rest or graph.is_reader(stage))
 
     def lost_below(self, base: int, length: int, *, leaves: bool) -> int:
         """The first output of a channel that is not lost: earlier ones have to be made again if they are needed.
@@ -96,6 +106,7 @@ POLICIES: Final = {
     "spool": Tolerance(durable=True),
     "stagewise": Tolerance(staged=True),
     "stagewise+spool": Tolerance(durable=True, staged=True),
+    "checkpoint": Tolerance(recorded=False, checkpoints=True, run_again=True),
     "checkpoint+lineage": Tolerance(checkpoints=True),
     "spool+checkpoint": Tolerance(durable=True, checkpoints=True),
     "off": OFF,
@@ -112,7 +123,7 @@ def tolerance_of(policy: str) -> Tolerance:
     if name == "none":
         raise ConfigurationError(
             "There is no fault-tolerance policy 'none'.",
-            fix="Choose restart (a query that loses a worker is run again) or off (it fails).",
+            fix="Choose restart (a query that loses a worker is restarted) or off (it fails).",
             key=POLICY_KEY,
         )
     if name not in POLICIES:

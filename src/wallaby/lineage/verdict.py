@@ -1,4 +1,4 @@
-"""How the GCS answers: verdicts on actions, and the replies that carry more than a verdict.
+"""The answers of the GCS: verdicts on actions, and replies that carry more than a verdict.
 
 They are here, beside the algorithms that use them, because `lineage` imports nothing of the store.
 """

@@ -39,9 +39,27 @@ class ActorKind(Enum):
         return self in (ActorKind.SUBMIT, ActorKind.DRAIN)
 
     @property
+    def asks_again(self) -> bool:
+        """Does it ask again if an answer is lost? It outlives a query, or ends what its process holds of one."""
+        return self in _ASKING_AGAIN
+
+    @property
     def sends(self) -> bool:
         """Does it wait for room at other workers? Nobody announces room, so it checks more often."""
         return self in (ActorKind.DELIVERY, ActorKind.RE_READ)
+
+
+_ASKING_AGAIN = frozenset(
+    {
+        ActorKind.TASK_MANAGER,
+        ActorKind.DISCOVERY,
+        ActorKind.COORDINATOR,
+        ActorKind.STALL_WATCH,
+        ActorKind.SUBMIT,
+        ActorKind.DRAIN,
+        ActorKind.SESSION,
+    }
+)
 
 
 class ActorName(NamedTuple):

@@ -1,9 +1,15 @@
-"""Driving generators: what the node and the simulation have in common, without threads and without a clock.
+"""Drive generators: what the node and the simulation share, without threads and without a clock.
 
-An actor is a generator and how it stands between two steps. It may be woken while it waits, by what arrives or by news
-of its query; a timer carries the number of the wait that it was set for, so that a late one does nothing. `EngineNode`
-drives actors on a loop of its own against the real clock; the lab's `World` drives them in the order of a virtual one,
-with faults and judges around every step. When a step is taken is theirs to decide, what it means is decided here.
+An actor is a generator with its state between two steps. While it waits, arriving data or news of its query may wake
+it. A timer carries the number of the wait that it was set for, so that a late one does nothing.
+
+A mistake may lose an answer. The stall watch ends a query in which nothing moves any more. But some actors serve all
+queries, the coordinator and the stall watch among them, and sessions remove what their queries leave behind. After some
+time these get None, which means that no answer came, and ask again. An answer that comes later has no effect.
+
+`EngineNode` drives actors on a loop of its own against the real clock; the lab's `World` drives them in the order of a
+virtual one, with faults and judges around every step. They decide when a step is taken; this module decides what it
+means.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from wallaby.errors import GcsLostError
-from wallaby.lineage.effects import Effect, Effects
+from wallaby.lineage.effects import Await, Effect, Effects, Pause
 from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.session import QuerySession
 
@@ -82,6 +88,17 @@ class DrivenActor:
         """Its next step begins: its wait is over."""
         self.wait += 1
         self.state = ActorState.ASKING
+
+    def awaits(self, effect: Effect[Any]) -> bool:
+        """Does it still wait for the answer to this effect?"""
+        return self.effect is effect and self.alive
+
+    def gives_up(self, waited_seconds: float) -> bool:
+        """Does it, after this time, go on without an answer to its effect, which must have been lost?"""
+        effect = self.effect
+        if self.state is not ActorState.ASKING or effect is None or isinstance(effect, (Await, Pause)):
+            return False
+        return self.name.kind.asks_again and waited_seconds > effect.answered_within_seconds
 
     def step(self, value: object) -> Effect[Any] | None:
         """Send an answer in, or throw an error in; returns the next effect, None if the generator has ended.

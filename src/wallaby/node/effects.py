@@ -37,6 +37,8 @@ class OpenSession(Effect[bool]):
 
     query: QueryId
     point = FailPoint.DISCOVER
+    #: Its payload is read, and libraries are imported.
+    answered_within_seconds = 600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which of the effects that may take arbitrarily long really excuse a standstill; see `standing`.
+"""Decide which of the effects that may take arbitrarily long excuse a standstill; see `standing`.
 
 An effect whose answer was lost looks like one that takes long. So an excuse needs more than an effect that waits: a
 step needs a thread that computes, a collector needs rows that the client has not taken, and a disk has a limit.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from wallaby.lineage.barriers import Cover, RestoreCut, SaveCut
 from wallaby.lineage.effects import BackUp, Collect, Execute, RestoreState, SaveState
+from wallaby.lineage.names import QueryId
+from wallaby.node.effects import OpenSession
 
 if TYPE_CHECKING:
     from wallaby.node.node import Actor, WorkerQuery
@@ -26,12 +29,20 @@ def is_excuse(actor: Actor, worker_query: WorkerQuery, *, computes: bool) -> boo
     match effect:
         case Execute():
             return computes and bool(worker_query.steps)
-        case Collect():
+        case Collect() | Cover():
             return worker_query.waits_for_client()
-        case BackUp() | SaveState() | RestoreState():
+        case BackUp() | SaveState() | RestoreState() | SaveCut() | RestoreCut():
             return time.monotonic() - actor.since_seconds < STORAGE_SECONDS_MAX
         case _:
             return False
+
+
+def is_opening(actor: Actor, query: QueryId) -> bool:
+    """Is an actor still opening a query? It may take its time: nothing of the query can move before."""
+    effect: Any = actor.effect
+    if not isinstance(effect, OpenSession) or effect.query != query:
+        return False
+    return time.monotonic() - actor.since_seconds < OpenSession.answered_within_seconds
 
 
 def reading(worker_query: WorkerQuery) -> str:

@@ -3,15 +3,19 @@
 Sessions, inboxes and outboxes are touched by this thread only, so they need no locks. Whatever may block
 (kernels, disk, network, the store) runs on other threads, which post their answers here. The loop itself
 waits only for the next job.
+
+It waits on a condition and not in `SimpleQueue.get(timeout=…)`. Before Python 3.13, that call waits without a limit if
+its time passes while it is being called, which happens on a busy machine: then no timer would go off any more, and
+queries would neither end nor recover.
 """
 
 from __future__ import annotations
 
 import heapq
 import logging
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -24,9 +28,9 @@ class Loop:
     """Jobs that any thread posts, and jobs for later times."""
 
     def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
-        self._posted: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._posted: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        #: Its lock may be taken twice by one thread: collecting garbage may post in the middle of posting.
+        self._news = threading.Condition()
         self._timers: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
         self._on_error = on_error
@@ -39,7 +43,9 @@ class Loop:
 
     def post(self, do: Callable[..., None], *arguments: Any) -> None:
         """Run a job on the loop's thread as soon as it is free. Any thread may call this."""
-        self._posted.put((do, arguments))
+        with self._news:
+            self._posted.append((do, arguments))
+            self._news.notify()
 
     def after(self, delay_seconds: float, do: Callable[..., None], *arguments: Any) -> None:
         """Run a job later. Only for the loop's thread."""
@@ -48,8 +54,9 @@ class Loop:
 
     def stop(self, wait_seconds: float = 5.0) -> None:
         """End the loop; posted jobs are dropped."""
-        self._stopping = True
-        self._posted.put(None)
+        with self._news:
+            self._stopping = True
+            self._news.notify()
         if threading.current_thread() is not self._thread:
             self._thread.join(wait_seconds)
 
@@ -60,10 +67,7 @@ class Loop:
 
     def _run(self) -> None:
         while not self._stopping:
-            try:
-                entry = self._posted.get(timeout=self._sleep_seconds())
-            except queue.Empty:
-                entry = None
+            entry = self._next(self._sleep_seconds())
             try:
                 if entry is not None and not self._stopping:
                     entry[0](*entry[1])
@@ -73,6 +77,13 @@ class Loop:
                 _log.exception("the control loop failed")
                 self._stopping = True
                 self._on_error(error)
+
+    def _next(self, timeout: float) -> tuple[Callable[..., None], tuple[Any, ...]] | None:
+        """The next posted job; None if the time passes without one, or the loop is to end."""
+        with self._news:
+            if not self._posted and not self._stopping:
+                self._news.wait(timeout)
+            return self._posted.popleft() if self._posted else None
 
     def _sleep_seconds(self) -> float:
         if not self._timers:

@@ -22,15 +22,17 @@ from wallaby.lineage.effects import Answer, Effect, Effects, PushReply, Slice
 from wallaby.lineage.names import ChannelName, Edge, QueryId, WorkerId
 from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.driving import DrivenActor, DrivenSession, stop_actor
-from wallaby.node.effects import OpenSession
-from wallaby.node.excuses import is_excuse, reading
+from wallaby.node.excuses import is_excuse, is_opening, reading
 from wallaby.node.loop import Loop
+from wallaby.node.outputs.cuts import with_barriers
 from wallaby.node.outputs.durable_outputs import DurableOutputs
 from wallaby.node.outputs.untracked import Untracked
 from wallaby.node.standing import Standing, standing_of
 from wallaby.observe.recorder import EventRecorder
 
 _log = logging.getLogger(__name__)
+#: How often to look for answers that were lost.
+LOST_POLL_SECONDS = 5.0
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -107,6 +109,7 @@ class EngineNode:
         """Start driving. Any thread may call this, once."""
         self.performer = performer
         self.loop.start()
+        self.loop.post(self._do_without_lost)
         for name, effects in actors.items():
             self.loop.post(self.spawn, None, name, effects)
 
@@ -132,12 +135,35 @@ class EngineNode:
         """Stop driving a generator."""
         stop_actor(self._actors if worker_query is None else worker_query.actors, name)
 
-    def answer(self, actor: Actor, _effect: Effect[Answer], value: Answer | BaseException) -> None:
+    def answer(self, actor: Actor, effect: Effect[Answer], value: Answer | BaseException) -> None:
         """Post the answer to an actor's effect, or the error to throw in. Any thread may call this.
 
         The effect's type determines the type of the answer.
         """
-        self.loop.post(self._resume, actor, value)
+        self.loop.post(self._answered, actor, effect, value)
+
+    def _answered(self, actor: Actor, effect: Effect[Any], value: Any) -> None:
+        if actor.awaits(effect):
+            self._resume(actor, value)
+
+    def _do_without_lost(self) -> None:
+        """Let actors that must not wait for ever go on without answers that were lost."""
+        now = time.monotonic()
+        sessions = [
+            query.actors[SESSION] for query in self.worker_queries.values() if SESSION in query.actors
+        ]
+        for actor in (*self._actors.values(), *sessions):
+            waited_seconds = now - actor.since_seconds
+            if actor.gives_up(waited_seconds):
+                _log.error(
+                    "%s: %s has waited %.0f s for an answer to %s, and goes on without it",
+                    self.worker,
+                    actor.name,
+                    waited_seconds,
+                    type(actor.effect).__name__,
+                )
+                self._resume(actor, None)
+        self.loop.after(LOST_POLL_SECONDS, self._do_without_lost)
 
     def park(self, actor: Actor, limit_seconds: float, *, patient: bool) -> None:
         """Let an actor wait until it is woken, up to a limit; a patient one is not woken by arrivals."""
@@ -231,6 +257,8 @@ class EngineNode:
             return PushReply(accepted=False)
         session = worker_query.session
         before = {name: run.inbox.arrived for name, run in session.runs.items()}
+        if session.context.tolerance.rolls_back:
+            slices = with_barriers(slices)
         reply = session.receive(epoch, target, slices)
         if (error := session.too_much_beside()) is not None:
             self.fail(worker_query, error)
@@ -274,10 +302,7 @@ class EngineNode:
         """This process's standing with a query, which the head requests when nothing seems to move."""
         worker_query = self.worker_queries.get(query)
         if worker_query is None:
-            opening = any(
-                isinstance(actor.effect, OpenSession) and actor.effect.query == query
-                for actor in self._actors.values()
-            )
+            opening = any(is_opening(actor, query) for actor in self._actors.values())
             return Standing(
                 (), "the query is being opened" if opening else "", ("the query is not open here",)
             )

@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wallaby.errors import EncodingError
+from wallaby.lineage.barriers import Start
 from wallaby.lineage.choose import DrawPolicy, Dynamic, Static
+from wallaby.lineage.names import QueryId, Upstream
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.node.session import QuerySessionSettings
 from wallaby.plan.physical import PhysicalPlan
@@ -42,6 +44,8 @@ class QueryPayload:
     several: bool = True
     #: How to reach remote files, including credentials, so it must not be shown.
     storages: Mapping[str, Storage] = field(default_factory=dict, repr=False)
+    #: The snapshot from which it goes on after a roll-back.
+    start: Start | None = None
 
     def session_settings(self) -> QuerySessionSettings:
         """The settings for sessions."""
@@ -49,7 +53,9 @@ class QueryPayload:
         if self.static_outputs is not None:
             policy = Static(self.static_outputs, self.several)
         sides_bytes = SIDES_PARTS * self.kernel_memory_bytes
-        return QuerySessionSettings(policy, self.window_bytes, self.tolerance, sides_bytes=sides_bytes)
+        return QuerySessionSettings(
+            policy, self.window_bytes, self.tolerance, sides_bytes=sides_bytes, start=self.start
+        )
 
     def encode(self) -> bytes:
         """Encode the payload for the store: a line of JSON, then the plan."""
@@ -63,6 +69,7 @@ class QueryPayload:
             "static_outputs": self.static_outputs,
             "several": self.several,
             "storages": {name: _written(storage) for name, storage in self.storages.items()},
+            "start": None if self.start is None else asdict(self.start),
         }
         return json.dumps(head).encode() + b"\n" + to_bytes(self.plan)
 
@@ -86,6 +93,7 @@ class QueryPayload:
                 None if head["static_outputs"] is None else int(head["static_outputs"]),
                 bool(head["several"]),
                 {str(name): _read_storage(written) for name, written in head["storages"].items()},
+                _read_start(head.get("start")),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise EncodingError(f"A query's description cannot be read: {error}.") from error
@@ -93,6 +101,13 @@ class QueryPayload:
 
 def _written(storage: Storage) -> dict[str, Any]:
     return {"is": type(storage).__name__, **asdict(storage)}
+
+
+def _read_start(written: dict[str, Any] | None) -> Start | None:
+    if written is None:
+        return None
+    ended = tuple(Upstream(int(link), int(channel)) for link, channel in written["ended"])
+    return Start(QueryId(written["query"]), int(written["number"]), ended)
 
 
 def _read_storage(written: dict[str, Any]) -> Storage:

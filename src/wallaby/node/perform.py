@@ -17,16 +17,19 @@ from wallaby.errors import (
     QueryError,
     WorkerLeavesError,
 )
+from wallaby.errors.files import FULL
 from wallaby.errors.text import write_error
-from wallaby.exchange.segment import FULL
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
+from wallaby.lineage.barriers import BarrierDue, RestoreCut, SaveCut
 from wallaby.lineage.effects import Answer, Effect, Slice
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node import effects as working
 from wallaby.node.node import Actor, EngineNode, WorkerQuery, worker_query_of
+from wallaby.node.outputs.cuts import bodies_of
 from wallaby.node.outputs.disk_full import no_room_beside_results
+from wallaby.node.outputs.durable_outputs import DurableOutputs
 from wallaby.node.pools import CallPool, GroupCommitter, KernelPool
 from wallaby.node.ports import Backups, Work
 from wallaby.node.pushing import Peers, Pushing
@@ -79,6 +82,8 @@ class Performer:
         self._gcs = gcs
         self._backups = backups
         self._open_serving = open_serving
+        #: The queries that are being opened; touched by the loop only.
+        self._opening: set[QueryId] = set()
         self._collect_slices = collect
         self._settings = settings
         self._address = address
@@ -99,6 +104,9 @@ class Performer:
             protocol.BackUp: self._back_up,
             protocol.SaveState: self._save_state,
             protocol.RestoreState: self._restore_state,
+            BarrierDue: self._tell_due,
+            SaveCut: self._save_cut,
+            RestoreCut: self._restore_state,
             protocol.Advance: self._advance,
             protocol.Push: self._pushing.push,
             protocol.Collect: self._collect,
@@ -237,7 +245,7 @@ class Performer:
             return
         if untracked is not None:
             self._backups.release(query, untracked.released.of(effect.task.of))
-        bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
+        bodies = bodies_of(effect.output.slices)
         since = effect.since_epoch
         if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final, since_epoch=since):
             self._node.answer(actor, effect, True)
@@ -264,13 +272,23 @@ class Performer:
         checkpoints = durable.checkpoints
         self._write_durably(actor, effect, lambda: checkpoints.save(effect))
 
-    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
-        durable = worker_query_of(actor).durable_outputs
-        assert durable is not None, "states are taken up only where they are saved"
+    def _tell_due(self, actor: Actor, effect: BarrierDue) -> None:
+        self._node.answer(actor, effect, _durable_of(actor).cuts.due(effect.passed))
+
+    def _save_cut(self, actor: Actor, effect: SaveCut) -> None:
+        cuts = _durable_of(actor).cuts
+        self._write_durably(actor, effect, lambda: cuts.save(effect))
+
+    def _restore_state(self, actor: Actor, effect: protocol.RestoreState | RestoreCut) -> None:
+        durable = _durable_of(actor)
 
         def job() -> None:
             try:
-                answer: protocol.RestoredState | QueryError = durable.checkpoints.restore(effect)
+                answer: Any = (
+                    durable.cuts.restore(effect)
+                    if isinstance(effect, RestoreCut)
+                    else durable.checkpoints.restore(effect)
+                )
             except QueryError as error:
                 answer = error
             self._node.answer(actor, effect, answer)
@@ -278,7 +296,7 @@ class Performer:
         self._durable.submit(job)
 
     def _write_durably(
-        self, actor: Actor, effect: protocol.BackUp | protocol.SaveState, write: Callable[[], int]
+        self, actor: Actor, effect: protocol.BackUp | protocol.SaveState | SaveCut, write: Callable[[], int]
     ) -> None:
         """Write to the durable store; the answer is True, or the error that ends the query."""
         recorder = worker_query_of(actor).recorder
@@ -290,6 +308,8 @@ class Performer:
                 answer: bool | QueryError = True
                 if recorder is not None:
                     recorder.stored(started, effect.task, written)
+                    if isinstance(effect, SaveCut):
+                        recorder.snapped()
             except QueryError as error:
                 answer = error
             self._node.answer(actor, effect, answer)
@@ -316,15 +336,25 @@ class Performer:
         self._node.answer(actor, effect, None)
 
     def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
+        """Open a query, but only once: if an earlier answer was lost, the query is open or about to be."""
+        query = effect.query
+        if query in self._node.worker_queries or query in self._opening:
+            self._node.answer(actor, effect, query in self._node.worker_queries)
+            return
+        self._opening.add(query)
+
         def job() -> None:
-            worker_query = self._open_serving(effect.query)
-            if worker_query is not None:
-                self._node.loop.post(self._node.begin_query, worker_query)
-                if worker_query.recorder is not None:
-                    self._node.loop.post(self._send_events, worker_query)
+            worker_query = self._open_serving(query)
+            self._node.loop.post(self._opened, query, worker_query)
             self._node.answer(actor, effect, worker_query is not None)
 
         self.calls.submit(job)
+
+    def _opened(self, query: QueryId, worker_query: WorkerQuery | None) -> None:
+        self._opening.discard(query)
+        if worker_query is not None:
+            self._node.begin_query(worker_query)
+            self._send_events(worker_query)
 
     def _send_events(self, worker_query: WorkerQuery) -> None:
         """Send events periodically while an observed query runs."""
@@ -428,6 +458,12 @@ class Performer:
     def _complain(self, actor: Actor, effect: working.Complain) -> None:
         query, worker = worker_query_of(actor).query, self._node.worker
         self.call(actor, effect, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable, query))
+
+
+def _durable_of(actor: Actor) -> DurableOutputs:
+    durable = worker_query_of(actor).durable_outputs
+    assert durable is not None, "states are taken up only where they are saved"
+    return durable
 
 
 def _without_rows(error: QueryError) -> QueryError:

@@ -1,4 +1,4 @@
-"""What effects are performed with: the backups of a process, and the computation of a query."""
+"""The means by which effects are performed: the backups of a process, and the computation of a query."""
 
 from __future__ import annotations
 

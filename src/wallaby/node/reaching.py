@@ -1,4 +1,4 @@
-"""Which workers a worker cannot reach: counts unanswered pushes for every output, not for every wire.
+"""Find the workers that a worker cannot reach: count unanswered pushes for every output, not for every wire.
 
 A wire may carry small outputs and lose large ones, so an answer to one push says nothing about another. A worker is out
 of reach while some output has been pushed to it several times in a row without an answer. Deliveries and re-reads count

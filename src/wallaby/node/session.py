@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from wallaby.errors import MemoryLimitError, QueryError, WallabyError
 from wallaby.gcs.interface import Assignment, QueryView
+from wallaby.lineage.aligned import run_aligned, run_aligned_collector
 from wallaby.lineage.attempt import (
     RETRY_MS,
     ChannelPhase,
@@ -23,6 +24,7 @@ from wallaby.lineage.attempt import (
     used_sides,
     verify,
 )
+from wallaby.lineage.barriers import AlignedInbox, Start
 from wallaby.lineage.choose import DrawPolicy, Static
 from wallaby.lineage.effects import (
     Acknowledge,
@@ -68,6 +70,8 @@ class QuerySessionSettings:
     look_every_ms: int = 200
     #: The most that the side inputs of a query may take at one worker; None: no limit.
     sides_bytes: int | None = None
+    #: The snapshot from which all channels go on after a roll-back.
+    start: Start | None = None
 
 
 class QuerySession:
@@ -175,6 +179,9 @@ class QuerySession:
         )
         self.runs[assignment.channel] = run
         self.context.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, assignment.length))
+        if tolerance.rolls_back:
+            run.inbox = AlignedInbox(self.graph, run.channel, self._settings.window_bytes, reserve)
+            return self._aligned(run)
         if assignment.channel == self.graph.collector:
             return (run_keeper if self.graph.keeps else run_collector)(run, self._collected)
         if run.ended:
@@ -183,6 +190,11 @@ class QuerySession:
                 run.inbox.discard()
             return _nothing()
         return run_channel(run)
+
+    def _aligned(self, run: ChannelRun) -> Effects[None]:
+        if run.channel == self.graph.collector:
+            return run_aligned_collector(run, self._collected, self._settings.start)
+        return run_aligned(run, self._settings.start)
 
     def _guarded(self, effects: Effects[None]) -> Effects[None]:
         """Drive a generator: a query's own error ends the query through the store, anything else ends the worker."""
@@ -243,8 +255,9 @@ class QuerySession:
                 pushes = 0
                 continue
             reply = yield from ask(Push(FailPoint.DELIVER, epoch, self.worker, target, items))
-            yield from self._judge(target, items, reply)
             moved = False
+            if self.context.epoch == epoch:
+                yield from self._judge(target, items, reply)
             if reply is not None and reply.accepted and self.context.epoch == epoch:
                 moved = self.context.outbox.confirm(items, reply.held)
             if moved:

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 from wallaby.errors import EncodingError
 from wallaby.exchange.wire import encode_name
 from wallaby.lineage.attempt import ChannelRun
+from wallaby.lineage.barriers import Cover, RestoreCut, SaveCut
 from wallaby.lineage.effects import Await, BackUp, Collect, Execute, Pause, RestoreState, SaveState
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, QueryId, Upstream, WorkerId
@@ -69,7 +70,11 @@ def occupation(effect: Any) -> str:
             return f"{effect.task} is being written"
         case RestoreState():
             return f"the state after {effect.task} is being read"
-        case Collect():
+        case SaveCut():
+            return f"the part of {effect.task.of} in snapshot {effect.number} is being written"
+        case RestoreCut():
+            return f"the part of {effect.channel} in snapshot {effect.start.number} is being read"
+        case Collect() | Cover():
             return "the client has not taken the rows that are there"
         case _:
             return ""

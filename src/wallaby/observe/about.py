@@ -1,4 +1,4 @@
-"""What a user would call a query: its SQL, or the action and the line of the program that asked for it."""
+"""Name a query as its user would: by its SQL, or by the action and the line of the program that called it."""
 
 from __future__ import annotations
 

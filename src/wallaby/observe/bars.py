@@ -1,4 +1,4 @@
-"""Where progress is drawn: on a terminal by rich, in a notebook as HTML, which needs no widgets."""
+"""Draw progress bars: on a terminal with rich, in a notebook as HTML, which needs no widgets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Bars(Protocol):
 
 
 def bars_on(console: Console) -> Bars:
-    """Bars where this console's user looks."""
+    """The bars for this console: in the notebook or on the terminal."""
     return NotebookBars() if console.is_jupyter else TerminalBars(console)
 
 

@@ -63,8 +63,8 @@ class EventKind(Enum):
     END = "end"
 
 
-class How(Enum):
-    """How a task was executed: for the first time, or again."""
+class TaskAction(Enum):
+    """What a task did: read or compute something for the first time, or repeat it."""
 
     READ = "read"
     EXECUTE = "execute"

@@ -13,6 +13,7 @@ from enum import Enum
 from html import escape
 from typing import Final
 
+from wallaby.lineage.graph import StageKind
 from wallaby.observe.about import About
 from wallaby.observe.history import History, StageInfo
 from wallaby.observe.observation import QueryStats
@@ -46,15 +47,17 @@ class FindingKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that cost time: its share between 0 and 1, what it is, and what to do.
+    """One thing that cost time, and what to do about it."""
 
-    `line` is the line of the program whose action ran the query, if it is known.
-    """
-
+    #: What it is about.
     kind: FindingKind
+    #: Its share of the time, between 0 and 1.
     share: float
+    #: What cost the time, as a sentence.
     what: str
+    #: What to do about it, as a sentence.
     advice: str
+    #: The line of the program whose action ran the query; empty if it is not known.
     line: str = ""
 
     def __str__(self) -> str:
@@ -101,7 +104,7 @@ class _Run:
 def stages_of(plan: PhysicalPlan) -> tuple[StageInfo, ...]:
     """The stages of a plan, as an event log has them."""
     return tuple(
-        StageInfo(label, stage.kind.value, stage.channels, stage.splits)
+        StageInfo(label, stage.kind, stage.channels, stage.splits)
         for label, stage in zip(plan.labels, plan.graph.stages, strict=True)
     )
 
@@ -146,7 +149,7 @@ def found_in_log(history: History) -> tuple[Finding, ...]:
 def _skew(run: _Run) -> Iterator[Finding]:
     for number, stage in enumerate(run.stages):
         spent = [run.stats.channels.get((number, channel), 0.0) for channel in range(stage.channels)]
-        if stage.kind != "execute" or len(spent) < 2 or not sum(spent):
+        if stage.kind is not StageKind.EXECUTE or len(spent) < 2 or not sum(spent):
             continue
         mean = sum(spent) / len(spent)
         if max(spent) < SKEW_FACTOR * mean:
@@ -162,18 +165,21 @@ def _skew(run: _Run) -> Iterator[Finding]:
 def _one_channel(run: _Run) -> Iterator[Finding]:
     several = any(stage.channels > 1 for stage in run.stages)
     for number, (stage, totals) in enumerate(zip(run.stages, run.stats.stages, strict=False)):
-        alone = stage.splits == 1 if stage.kind == "read" else stage.channels == 1
+        alone = stage.splits == 1 if stage.kind is StageKind.READ else stage.channels == 1
         share = _share(totals.seconds, run.seconds)
-        if not several or not alone or stage.kind not in ("read", "execute") or share < LARGE_SHARE:
+        if (
+            not several
+            or not alone
+            or stage.kind not in (StageKind.READ, StageKind.EXECUTE)
+            or share < LARGE_SHARE
+        ):
             continue
-        if stage.kind == "read":
+        if stage.kind is StageKind.READ:
             what = f"{run.name(number)} is read by one channel, because it is one split."
             advice = "Write the table with smaller row groups, or lower spark.wallaby.split."
         else:
             what = f"{run.name(number)} is done by one channel alone."
-            advice = (
-                "Add a limit to a sort of everything, a partitionBy to a window, or keys to an aggregation."
-            )
+            advice = "Add a limit to the global sort, a partitionBy to a window, or keys to an aggregation."
         yield Finding(FindingKind.ONE_CHANNEL, share, what, advice, _line(run))
 
 
@@ -182,7 +188,7 @@ def _reading(run: _Run) -> Iterator[Finding]:
     reads: dict[str, list[int]] = {}
     for number, stage in enumerate(run.stages[: len(run.stats.stages)]):
         table = stage.label.partition(",")[0].removeprefix(_SCAN)
-        if stage.kind == "read" and stage.label.startswith(_SCAN) and table:
+        if stage.kind is StageKind.READ and stage.label.startswith(_SCAN) and table:
             reads.setdefault(table, []).append(number)
     for table, stages in reads.items():
         spent = sorted(run.stats.stages[number].seconds for number in stages)
@@ -240,7 +246,7 @@ def _recovery(run: _Run) -> Iterator[Finding]:
 def _restart(run: _Run) -> Iterator[Finding]:
     if not run.restarts:
         return
-    what = f"the query was begun again {counted(run.restarts, 'time')}, and what it had done before was lost."
+    what = f"the query was restarted {counted(run.restarts, 'time')}, and what it had done before was lost."
     advice = (
         "The reason is in the log; lower spark.wallaby.broadcast if a build side was larger than estimated."
     )

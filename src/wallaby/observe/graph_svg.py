@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
+from wallaby.lineage.graph import LinkKind, StageKind
 from wallaby.observe.event_batch import StageTotals
 from wallaby.observe.history import History, LinkInfo, StageInfo
 from wallaby.observe.units import counted, duration, number, size
@@ -62,8 +63,8 @@ def _edge(link: LinkInfo, places: dict[int, tuple[float, float]]) -> str:
     x1, y1 = places[link.producer][0] + BOX_WIDTH / 2, places[link.producer][1] + BOX_HEIGHT
     x2, y2 = places[link.consumer][0] + BOX_WIDTH / 2, places[link.consumer][1] - 2
     middle = (y1 + y2) / 2
-    style = "edge side" if link.kind == "side" else "edge"
-    text = f"{link.routing}, whole" if link.kind == "side" else link.routing
+    style = "edge side" if link.kind is LinkKind.SIDE else "edge"
+    text = f"{link.routing}, whole" if link.kind is LinkKind.SIDE else link.routing
     return (
         f'<path class="{style}" d="M{x1:.1f} {y1:.1f} C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} '
         f'{x2:.1f} {y2:.1f}" marker-end="url(#tip)"/>'
@@ -82,9 +83,9 @@ def _box(at: int, stage: StageInfo, totals: StageTotals, place: tuple[float, flo
     work = f"{counted(totals.tasks, 'task')} · {duration(totals.seconds)}"
     if hot:
         work += f" · {hot:.0%} of the time"
-    style = f"{stage.kind} hot" if hot else stage.kind
+    style = f"{stage.kind.value} hot" if hot else stage.kind.value
     rows = f"{number(totals.rows)} rows · {size(totals.bytes)}"
-    lines = (channels, work, rows) if stage.kind != "collect" else ("the client",)
+    lines = (channels, work, rows) if stage.kind is not StageKind.COLLECT else ("the client",)
     body = "".join(
         f'<text class="small" x="{x + 10:.1f}" y="{y + 34 + 14 * n:.1f}">{escape(line)}</text>'
         for n, line in enumerate(lines)

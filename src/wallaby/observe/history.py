@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from wallaby.lineage.graph import LinkKind, StageKind
 from wallaby.observe.about import About
-from wallaby.observe.event import How
+from wallaby.observe.event import TaskAction
 from wallaby.observe.event_batch import StageTotals
 
 
@@ -14,7 +15,7 @@ class StageInfo:
     """One stage of the plan."""
 
     label: str
-    kind: str
+    kind: StageKind
     channels: int
     splits: int
 
@@ -25,7 +26,7 @@ class LinkInfo:
 
     producer: int
     consumer: int
-    kind: str
+    kind: LinkKind
     routing: str
     phase: int = 0
 
@@ -40,7 +41,7 @@ class TaskRun:
     stage: int
     channel: int
     seq: int
-    how: How
+    how: TaskAction
     rows: int
     bytes: int
     input_rows: int
@@ -76,7 +77,7 @@ class History:
     query: str
     started: float
     ended: float
-    #: done, failed, cancelled; or unfinished, if the log has no end.
+    #: done, failed, cancelled; or unfinished, if the log has no end, and running, if it is known to grow.
     outcome: str = "unfinished"
     condition: str = ""
     error: str = ""
@@ -125,10 +126,10 @@ class History:
             totals = found[run.stage]
             totals.seconds += run.seconds
             totals.queued_seconds += run.queued
-            totals.retraced += run.how is How.RETRACE
-            totals.reread += run.how is How.REREAD
-            totals.again_seconds += run.seconds if run.how in (How.RETRACE, How.REREAD) else 0.0
-            if run.how in (How.READ, How.EXECUTE):
+            totals.retraced += run.how is TaskAction.RETRACE
+            totals.reread += run.how is TaskAction.REREAD
+            totals.again_seconds += run.seconds if run.how in (TaskAction.RETRACE, TaskAction.REREAD) else 0.0
+            if run.how in (TaskAction.READ, TaskAction.EXECUTE):
                 totals.tasks += 1
                 totals.rows += run.rows
                 totals.bytes += run.bytes

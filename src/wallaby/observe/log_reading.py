@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallaby.errors import InvalidArgumentError
+from wallaby.lineage.graph import LinkKind, StageKind
 from wallaby.observe.about import About
-from wallaby.observe.event import VERSION, EventKind, How
+from wallaby.observe.event import VERSION, EventKind, TaskAction
 from wallaby.observe.history import History, LinkInfo, Recovery, StageInfo, TaskRun
 from wallaby.observe.lines import KeptLines
 
@@ -45,11 +46,6 @@ def read_log(path: Path | str) -> History:
         raise EventLogError(f"Cannot read {path}: {error.strerror}.", fix="Name an event log.") from error
     except UnicodeDecodeError as error:
         raise _no_log(str(path), "it is not text") from error
-
-
-def read_lines(name: str, lines: Iterable[str]) -> History:
-    """The history in the lines of a log."""
-    return _history(name, _events(name, lines))
 
 
 def _no_log(name: str, why: str) -> EventLogError:
@@ -171,14 +167,14 @@ class _Reading:
 
     def _plan(self, event: Mapping[str, Any]) -> None:
         self._history.stages = tuple(
-            StageInfo(str(s["label"]), str(s["kind"]), int(s["channels"]), int(s["splits"]))
+            StageInfo(str(s["label"]), StageKind(s["kind"]), int(s["channels"]), int(s["splits"]))
             for s in event["stages"]
         )
         links = tuple(
             LinkInfo(
                 int(k["producer"]),
                 int(k["consumer"]),
-                str(k["kind"]),
+                LinkKind(k["kind"]),
                 str(k["routing"]),
                 int(k.get("phase", 0)),
             )
@@ -259,7 +255,7 @@ def _task(at: float, event: Mapping[str, Any]) -> TaskRun:
         stage,
         channel,
         seq,
-        How(event["how"]),
+        TaskAction(event["how"]),
         int(event["rows"]),
         int(event["bytes"]),
         int(event.get("input_rows", 0)),

@@ -20,7 +20,7 @@ from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.observe.about import NOTHING_KNOWN, About
 from wallaby.observe.event import Event, EventKind, encode, make
 from wallaby.observe.event_batch import Carried, EventBatch, StageTotals
-from wallaby.observe.exchanged import exchanged_bytes
+from wallaby.observe.exchange_bytes import exchanged_bytes
 from wallaby.observe.history import History
 from wallaby.observe.lines import KeptLines
 from wallaby.observe.log import EventLog
@@ -36,7 +36,7 @@ REMEMBERED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class WorkerProcess:
     """The host and process of a worker, for users."""
 
     host: str
@@ -133,7 +133,7 @@ class Observation:
     # --- the beginning -------------------------------------------------------------------------------
 
     def began(
-        self, hosts: Mapping[ChannelName, WorkerId], whereabouts: Mapping[WorkerId, Whereabouts]
+        self, hosts: Mapping[ChannelName, WorkerId], processes: Mapping[WorkerId, WorkerProcess]
     ) -> None:
         """The query is submitted, with these hosts of its channels."""
         self._open = set(hosts.values()) - {HEAD}
@@ -157,7 +157,7 @@ class Observation:
             for link in graph.links
         ]
         self._write(EventKind.PLAN, stages=stages, links=links, **asdict(self.about))
-        workers = [{"id": w, "host": at.host, "pid": at.pid} for w, at in sorted(whereabouts.items())]
+        workers = [{"id": w, "host": at.host, "pid": at.pid} for w, at in sorted(processes.items())]
         self._write(
             EventKind.MEMBERS, workers=workers, hosts={str(name): worker for name, worker in hosts.items()}
         )
@@ -172,16 +172,16 @@ class Observation:
         """The coordinator has read the query's status."""
         self._counts.commits = max(self._counts.commits, status.commits)
 
-    def joined(self, worker: WorkerId, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
+    def joined(self, worker: WorkerId, processes: Mapping[WorkerId, WorkerProcess]) -> None:
         """A worker has joined."""
-        at = whereabouts.get(worker, Whereabouts(""))
+        at = processes.get(worker, WorkerProcess(""))
         self._write(EventKind.JOINED, worker=worker, host=at.host, pid=at.pid)
 
     def froze(
         self,
         lost: Iterable[WorkerId],
         draining: Iterable[WorkerId],
-        whereabouts: Mapping[WorkerId, Whereabouts],
+        processes: Mapping[WorkerId, WorkerProcess],
     ) -> None:
         """The gate is closed."""
         lost = tuple(lost)
@@ -194,7 +194,7 @@ class Observation:
             self._members.difference_update(lost)
             if self._frozen_at is None:
                 self._frozen_at = self._clock()
-        named = [{"id": w, "host": whereabouts.get(w, Whereabouts("")).host} for w in lost]
+        named = [{"id": w, "host": processes.get(w, WorkerProcess("")).host} for w in lost]
         self._write(EventKind.FROZE, lost=named, draining=list(draining))
 
     def will_report(self, worker: WorkerId) -> bool:
@@ -207,7 +207,7 @@ class Observation:
         """The coordinator has taken the snapshot for the next plan."""
         self._snapshot = snapshot
 
-    def resumed(self, plan: RecoveryPlan, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
+    def resumed(self, plan: RecoveryPlan, processes: Mapping[WorkerId, WorkerProcess]) -> None:
         """The gate is open again."""
         now = self._clock()
         again = _delivered_again(self._snapshot, plan)
@@ -233,7 +233,7 @@ class Observation:
             hosts={str(name): worker for name, worker in plan.hosts.items()},
         )
         if lost:
-            who = ", ".join(f"{w} on host {whereabouts.get(w, Whereabouts('unknown')).host}" for w in lost)
+            who = ", ".join(f"{w} on host {processes.get(w, WorkerProcess('unknown')).host}" for w in lost)
             # A warning, because Python shows warnings even if no logging is configured; but one for each loss.
             _log.log(
                 logging.INFO if self._reported(lost) else logging.WARNING,
@@ -369,7 +369,7 @@ class Observation:
 
     @property
     def event_log(self) -> str:
-        """The path of its event log; empty if there is none."""
+        """The path of the event log; empty if the query has none."""
         return str(self._log.path) if self._log is not None else ""
 
     def _exchanged(self, stages: list[StageTotals]) -> int:

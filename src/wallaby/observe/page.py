@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from wallaby.lineage.graph import StageKind
 from wallaby.observe.finding import Finding, found_in_log
 from wallaby.observe.graph_svg import draw_graph
 from wallaby.observe.history import History
@@ -19,6 +20,7 @@ _OUTCOMES: Final = {
     "done": "finished",
     "failed": "failed",
     "cancelled": "was cancelled",
+    "running": "is running",
     "unfinished": "has no end in this log: it is still running, or its driver died",
 }
 
@@ -37,7 +39,7 @@ def make_page(history: History) -> str:
 
 
 def query_body(history: History, findings: Sequence[Finding]) -> str:
-    """Everything about one query, for a page of its own."""
+    """Everything about one query, for its own page."""
     sections = (
         _summary(history),
         _text(history),
@@ -162,7 +164,7 @@ def _memory(history: History) -> str:
 def _stage_table(history: History) -> str:
     rows = []
     for at, (stage, totals) in enumerate(zip(history.stages, history.totals(), strict=True)):
-        if stage.kind == "collect":
+        if stage.kind is StageKind.COLLECT:
             continue
         cells = (
             number(stage.channels),

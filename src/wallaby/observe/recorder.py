@@ -1,4 +1,4 @@
-"""LineageRecord a worker's events of one query: they are counted, buffered, and sent to the head a few times a second.
+"""Record a worker's events of one query: they are counted, buffered, and sent to the head a few times a second.
 
 Only observed queries have a recorder. For a task it costs two readings of the clock and an append; encoding and sending
 happen on a thread that waits for the network anyway. The buffer is bounded: events that do not fit are counted and
@@ -20,7 +20,7 @@ from wallaby.lineage.effects import CommitTask, Execute, Executed, FailPoint, Ou
 from wallaby.lineage.lineage import is_saved
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
-from wallaby.observe.event import Event, EventKind, How, encode, make
+from wallaby.observe.event import Event, EventKind, TaskAction, encode, make
 from wallaby.observe.event_batch import (
     EVENT_BATCH_BYTES_MAX,
     Carried,
@@ -39,10 +39,10 @@ SEND_SECONDS: Final = 0.25
 CLOSE_SECONDS: Final = 2.0
 
 _HOW: Final = {
-    FailPoint.READ: How.READ,
-    FailPoint.EXECUTE: How.EXECUTE,
-    FailPoint.RETRACE: How.RETRACE,
-    FailPoint.REREAD: How.REREAD,
+    FailPoint.READ: TaskAction.READ,
+    FailPoint.EXECUTE: TaskAction.EXECUTE,
+    FailPoint.RETRACE: TaskAction.RETRACE,
+    FailPoint.REREAD: TaskAction.REREAD,
 }
 _TAKEN: Final = (Verdict.DONE, Verdict.ALREADY)
 
@@ -104,7 +104,7 @@ class EventRecorder:
         input_bytes = sum(piece.size_bytes for piece in effect.inputs)
         input_rows = sum(_rows(piece.body) for piece in effect.inputs)
         laps = taken()
-        how = _HOW.get(effect.point, How.EXECUTE)
+        how = _HOW.get(effect.point, TaskAction.EXECUTE)
         event = make(
             EventKind.TASK,
             started,
@@ -126,7 +126,7 @@ class EventRecorder:
         if error:
             event["error"] = error
         self._add(event)
-        again = how in (How.RETRACE, How.REREAD)
+        again = how in (TaskAction.RETRACE, TaskAction.REREAD)
         with self._lock:
             totals = self._totals.setdefault(effect.task.stage, StageTotals())
             totals.seconds += seconds
@@ -138,8 +138,8 @@ class EventRecorder:
             totals.checksum_seconds += laps.checksum_seconds
             totals.spilled_bytes += laps.spilled_bytes
             totals.again_seconds += seconds if again else 0.0
-            totals.retraced += how is How.RETRACE
-            totals.reread += how is How.REREAD
+            totals.retraced += how is TaskAction.RETRACE
+            totals.reread += how is TaskAction.REREAD
             if not again:
                 totals.tasks += 1
                 totals.rows += rows
@@ -148,7 +148,7 @@ class EventRecorder:
                 totals.input_bytes += input_bytes
 
     def committed(self, started: float, tasks: Sequence[CommitTask], replies: object) -> None:
-        """LineageRecord a call that committed some tasks, or tried to."""
+        """Record a call that committed some tasks, or tried to."""
         answers = replies if isinstance(replies, tuple) else (None,) * len(tasks)
         refused: dict[str, int] = {}
         checkpoints = 0
@@ -179,7 +179,7 @@ class EventRecorder:
     def pushed(
         self, started: float, effect: Push, slices: Sequence[Slice], reply: PushReply | None, route: str
     ) -> None:
-        """LineageRecord a push of outputs to another worker, successful or not."""
+        """Record a push of outputs to another worker, successful or not."""
         size_bytes = sum(piece.size_bytes for piece in slices)
         answers = () if reply is None or not reply.accepted else reply.held
         held = sum(answers)
@@ -200,7 +200,7 @@ class EventRecorder:
                 self._carried.push_seconds += event["seconds"]
 
     def spilled(self, started: float, task: TaskName, size_bytes: int) -> None:
-        """LineageRecord that backups went to disk to make room."""
+        """Record that backups went to disk to make room."""
         event = self._timed(EventKind.SPILL, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
@@ -208,17 +208,22 @@ class EventRecorder:
             self._totals.setdefault(task.stage, StageTotals()).spilled_bytes += size_bytes
 
     def stored(self, started: float, task: TaskName, size_bytes: int) -> None:
-        """LineageRecord that an output or a state was written to the durable store."""
+        """Record that an output or a state was written to the durable store."""
         event = self._timed(EventKind.STORED, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
             self._carried.durable_bytes += size_bytes
             self._carried.durable_seconds += event["seconds"]
 
+    def snapped(self) -> None:
+        """Count a channel's part of a coordinated snapshot."""
+        with self._lock:
+            self._carried.checkpoints += 1
+
     def short_of_memory(
         self, step: str, used_bytes: int, limit_bytes: int, held_bytes: int, freed_bytes: int
     ) -> None:
-        """LineageRecord a step against a shortage of memory."""
+        """Record a step against a shortage of memory."""
         fields = {"step": step, "used": used_bytes, "limit": limit_bytes, "held": held_bytes}
         self._add(make(EventKind.MEMORY, self._clock(), worker=self._worker, **fields, freed=freed_bytes))
 

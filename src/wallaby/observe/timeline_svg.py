@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeVar
 
+from wallaby.lineage.graph import StageKind
 from wallaby.observe.history import History, TaskRun
 from wallaby.observe.units import duration, number, size
 
@@ -49,7 +50,7 @@ def channel_timeline(history: History) -> str:
     names = {
         (stage, channel): f"s{stage}.c{channel}"
         for stage, info in enumerate(history.stages)
-        if info.kind != "collect"
+        if info.kind is not StageKind.COLLECT
         for channel in range(info.channels)
     }
     for run in history.tasks:

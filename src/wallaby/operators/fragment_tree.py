@@ -18,8 +18,16 @@ class Trees:
     """The programs of one tree: one for each set of optional sides that arrived in time."""
 
     def __init__(
-        self, tree: Relation, streaming: int, settings: KernelSettings, shared: SharedInputs | None = None
+        self,
+        tree: Relation,
+        streaming: int,
+        settings: KernelSettings,
+        shared: SharedInputs | None = None,
+        *,
+        in_pieces: bool = False,
     ) -> None:
+        """`in_pieces`: the streaming rows may be taken in any pieces."""
+        self._in_pieces = in_pieces
         self._tree = tree
         self._shared = shared
         self._streaming = streaming
@@ -35,7 +43,7 @@ class Trees:
         if absent not in self._programs:
             tree = without_inputs(self._tree, absent)
             fixed = self._numbers - absent - {self._streaming}
-            self._programs[absent] = Program(tree, fixed, self._shared, absent)
+            self._programs[absent] = Program(tree, fixed, self._shared, absent, in_pieces=self._in_pieces)
         if streaming is None and not inputs[self._streaming] and needs_input(self._tree, self._streaming):
             return iter(())
         views = {} if streaming is None else {self._streaming: streaming}

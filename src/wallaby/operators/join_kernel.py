@@ -58,7 +58,7 @@ class JoinKernel:
     def __init__(
         self, fragment: JoinFragment, settings: KernelSettings, shared: SharedInputs, keys: Keys = NO_KEYS
     ) -> None:
-        self._trees = Trees(fragment.tree, 1, settings, shared)
+        self._trees = Trees(fragment.tree, 1, settings, shared, in_pieces=True)
         self._growth = Growth(fragment.tree, 1, settings)
         self._rows_max = rows_at_once(fragment.tree, settings)
         self._settings = settings

@@ -71,7 +71,7 @@ class KeyFilter:
     def __init__(
         self, scan: Scan, tree: Relation, bounds: KeyBounds, shared: SharedInputs, memory_bytes: int
     ) -> None:
-        """`memory_bytes` is what a kernel may hold; a set takes a small part of it."""
+        """`memory_bytes` is the limit of a kernel; a set takes a small part of it."""
         names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
         self._shared = shared
         self._limit_bytes = memory_bytes // _MEMORY_PARTS

@@ -21,7 +21,7 @@ class MapKernel:
     """Runs a tree on each step's batches. Keeps no state."""
 
     def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: SharedInputs) -> None:
-        self._trees = Trees(fragment.tree, 0, settings, shared)
+        self._trees = Trees(fragment.tree, 0, settings, shared, in_pieces=True)
         self._growth = Growth(fragment.tree, 0, settings)
         self._rows_max = rows_at_once(fragment.tree, settings)
         self._settings = settings

@@ -28,10 +28,12 @@ def partition(
     """The batches of each channel, none empty. `keys` are positions of columns."""
     if not 1 <= channels <= 1 << 16:
         raise InvalidArgumentError(
-            f"Rows cannot be cut into {channels} parts.", fix="Use 1 to 65536 channels."
+            f"Rows cannot be divided among {channels} channels.", fix="Use 1 to 65536 channels."
         )
     if not keys:
-        raise InvalidArgumentError("Rows cannot be cut by the hash of no columns.", fix="Name a key.")
+        raise InvalidArgumentError(
+            "Rows cannot be divided by hash without a key.", fix="Name at least one key."
+        )
     if channels == 1:
         return [[batch for batch in batches if batch.num_rows]]
     parts: list[list[pa.RecordBatch]] = [[] for _ in range(channels)]

@@ -16,15 +16,18 @@ import pyarrow as pa
 
 from wallaby.batches.chunks import spooled
 from wallaby.batches.mapped import MappedBatches, combined_on_disk
-from wallaby.batches.sizes import gathered, value_bytes
+from wallaby.batches.sizes import gathered, rows_within, value_bytes
+from wallaby.operators.counted_groups import counted_groups
 from wallaby.operators.joins.index import JoinIndex, make_index
 from wallaby.operators.joins.key_set import KeySet
 from wallaby.operators.joins.probing import joined_batches
 from wallaby.operators.shared import SharedInputs, SharedValue
-from wallaby.operators.steps import ColumnChoice, Lowered, Probe, Statement, Step
+from wallaby.operators.steps import ColumnChoice, Counting, LoweredTree, Probe, Statement, Step
+from wallaby.operators.taking import first_rows, rest_of
 from wallaby.relations.relation import Input, Relation
 from wallaby.sql.types import arrow_schema, column_name
-from wallaby.statements.connection import DuckDbSession, Rows, TableView
+from wallaby.statements.connection import OVER_PORTIONS, DuckDbSession, KernelSettings, Rows, TableView
+from wallaby.statements.growth import Growth
 from wallaby.statements.relation import input_name, relation_sql, result_columns
 from wallaby.statements.widths import divided, side_by_side
 
@@ -43,7 +46,7 @@ NOTHING: Mapping[int, Batches] = {}
 
 
 class _TooMuchError(Exception):
-    """The output of some rows is more than there is room for; fewer rows may fit."""
+    """The output of some rows exceeds the room; that of fewer rows may fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +64,26 @@ class Program:
     """A compiled tree and its caches. It belongs to one channel, and to one thread at a time."""
 
     def __init__(
-        self, tree: Relation, fixed: frozenset[int], shared: SharedInputs | None = None, name: Hashable = None
+        self,
+        tree: Relation,
+        fixed: frozenset[int],
+        shared: SharedInputs | None = None,
+        name: Hashable = None,
+        *,
+        in_pieces: bool = False,
     ) -> None:
-        """`name` distinguishes the program from others with which it shares results."""
+        """`name` distinguishes the program from others with which it shares results; `in_pieces`: see `LoweredTree`."""
         self.columns = tree.columns
         self._shared = shared if shared is not None else SharedInputs()
         self._name = name
-        self._lowered = Lowered(tree, fixed)
+        self._lowered = LoweredTree(tree, fixed, in_pieces=in_pieces)
         self._fixed = self._lowered.fixed
         #: The results of steps over fixed inputs, by number, and the indexes.
         self._kept: dict[Hashable, SharedValue[object]] = {}
         #: The files of kept tables that are too large for memory.
         self._files: dict[int, list[MappedBatches]] = {}
+        #: What the functions of a statement make of the rows that other steps have made, by the statement's number.
+        self._growth: dict[int, Growth] = {}
 
     def run(self, session: DuckDbSession, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
         """The tree's rows for the given inputs."""
@@ -133,6 +144,10 @@ class Program:
                 if self._index(step, run) is None:
                     return self._answered(step.otherwise, run)
                 return self._through(step, iter(self._table(step.probe, run).to_batches()), run)
+            case Counting() if step.source.number in run.views:
+                return self._answered(step.otherwise, run)
+            case Counting():
+                return self._counted(step, self._table(step.source, run).to_batches(), run)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -150,6 +165,9 @@ class Program:
             case Statement():
                 (source,) = (source for source in step.inputs if source.number not in self._fixed)
                 return self._by_statement(step, source, flow, run)
+            case Counting():
+                groups = gathered(flow, run.session.settings.flow_bytes)
+                return (batch for group in groups for batch in self._counted(step, group, run))
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -161,9 +179,42 @@ class Program:
         joins = len(step.inputs) > 1
         settings = run.session.settings
         for group in gathered(flow, settings.part_bytes if joins else settings.flow_bytes):
-            run.tables[source.number] = _one_table(group, arrow_schema(source.columns))
-            yield from self._answered(step, run)
-            del run.tables[source.number], group
+            for part in self._light(step, source, group, settings):
+                run.tables[source.number] = _one_table(part, arrow_schema(source.columns))
+                yield from self._answered(step, run)
+                del run.tables[source.number]
+            del group
+
+    def _counted(self, step: Counting, rows: Batches, run: _Run) -> Iterator[pa.RecordBatch]:
+        """The groups of rows that are there, in batches like those of a statement."""
+        settings = run.session.settings
+        # DuckDB is idle meanwhile, so this may take its memory.
+        made = counted_groups(step, rows, settings.memory_bytes)
+        if made is None:
+            number, known = step.source.number, step.source.number in run.tables
+            run.tables[number] = _one_table(rows, arrow_schema(step.source.columns))
+            yield from self._answered(step.otherwise, run)
+            if not known:
+                del run.tables[number]
+            return
+        length = rows_within(made.schema, settings.flow_bytes)
+        yield from (made.slice(begin, length) for begin in range(0, made.num_rows, length))
+
+    def _light(
+        self, step: Statement, source: Input, rows: Batches, settings: KernelSettings
+    ) -> Iterator[Batches]:
+        """Divide rows so that there is room for what the functions of a statement make of each part."""
+        if step.number not in self._growth:
+            self._growth[step.number] = Growth(step.relation, source.number, settings)
+        weights = self._growth[step.number].weigh(rows) if rows else None
+        if weights is None:
+            yield rows
+            return
+        at, count, limit = 0, sum(batch.num_rows for batch in rows), OVER_PORTIONS * settings.portion_bytes
+        while at < count:
+            length = weights.rows_within(at, count - at, limit, settings)
+            yield first_rows(rest_of(rows, at), length)
+            at += length
 
     def _answered(self, step: Statement, run: _Run) -> Iterator[pa.RecordBatch]:
         given = {input_name(number): rows for number, rows in self._given(step, run).items()}
@@ -230,8 +281,8 @@ class Program:
                 return self._table(step.source, run).select(
                     [column_name(column.id) for column in step.columns]
                 )
-            case Probe():
-                raise AssertionError("a probe has streaming rows")
+            case Probe() | Counting():
+                raise AssertionError("it has streaming rows")
             case _ as unreachable:
                 assert_never(unreachable)
 

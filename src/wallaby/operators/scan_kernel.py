@@ -19,7 +19,15 @@ from wallaby.operators.key_filter import KeyFilter
 from wallaby.operators.program import NOTHING, Batches
 from wallaby.operators.shared import SharedInputs
 from wallaby.operators.state import KernelState, StepResult
-from wallaby.operators.taking import PORTIONS_MAX, Place, all_within, first_pace, first_rows, rest_of, take
+from wallaby.operators.taking import (
+    PORTIONS_MAX,
+    ReadPosition,
+    all_within,
+    first_pace,
+    first_rows,
+    rest_of,
+    take,
+)
 from wallaby.plan.physical import RowSplit, ScanFragment, Split
 from wallaby.relations.formats import Parquet
 from wallaby.relations.relation import Scan
@@ -56,7 +64,7 @@ class ScanKernel:
             else None
         )
         tree = self._reading.tree if self._reading else fragment.tree
-        self._trees = Trees(tree, 0, settings, shared)
+        self._trees = Trees(tree, 0, settings, shared, in_pieces=True)
         self._growth = Growth(tree, 0, settings)
         self._rows_max = rows_at_once(tree, settings)
         self._readable = frozenset(settings.readable)
@@ -88,21 +96,21 @@ class ScanKernel:
             return state, StepResult()
         if not begin and (made := self._made_in_place(split, sides)) is not None:
             return state, StepResult(made)
-        place = Place.of(begin)
-        if place.portion:
-            return state, self._portion(split, sides, place)
-        result = self._read_on(split, sides, place, prune=not begin)
+        position = ReadPosition.of(begin)
+        if position.portion:
+            return state, self._portion(split, sides, position)
+        result = self._read_on(split, sides, position, prune=not begin)
         if result.begin is not None and not begin and self._is_pruned(split, sides):
             # Later tasks may skip more row groups, and must count the rows as this one does.
             self._drop()
-            result = self._read_on(split, sides, place, prune=False)
+            result = self._read_on(split, sides, position, prune=False)
         return state, result
 
     def _read_on(
-        self, split: Split | RowSplit, sides: Mapping[int, Batches], place: Place, *, prune: bool
+        self, split: Split | RowSplit, sides: Mapping[int, Batches], position: ReadPosition, *, prune: bool
     ) -> StepResult:
-        """Process a split from a position until there is an output."""
-        row = place.row
+        """Process a split from a position until some rows are output."""
+        row = position.row
         while True:
             window = self._window(split, sides, row, prune=prune)
             left = rest_of(window.rows, max(row - window.begin, 0))
@@ -112,42 +120,44 @@ class ScanKernel:
         row = max(row, window.begin)
         if not left:
             self._close()
-            return StepResult([] if place.number else list(self._run(sides, window.rows)))
+            return StepResult([] if position.number else list(self._run(sides, window.rows)))
         limit = OVER_PORTIONS * self._settings.portion_bytes
 
         def run(some: Batches) -> Iterator[pa.RecordBatch]:
             return self._run(sides, some)
 
-        pace, weigh = place.pace or self._pace, self._growth.weigh
+        pace, weigh = position.pace or self._pace, self._growth.weigh
         taken = take(left, pace, run, self._settings, limit, limit, weigh, self._rows_max)
         if taken.made.value_bytes > limit:
             if not self._optional.intersection(sides):
                 self._aside = split, row, taken.made
-            return self._portion(split, sides, Place(row, taken.pace))
+            return self._portion(split, sides, ReadPosition(row, taken.pace))
         after: int | None = row + taken.rows
         if row + taken.rows == window.begin + sum(batch.num_rows for batch in window.rows):
             after = window.end
         if after is None:
             self._close()
             return StepResult(list(taken.made.batches))
-        return StepResult(list(taken.made.batches), begin=Place(after, taken.pace).number)
+        return StepResult(list(taken.made.batches), begin=ReadPosition(after, taken.pace).number)
 
     def _run(self, sides: Mapping[int, Batches], rows: Batches) -> Iterator[pa.RecordBatch]:
         return self._trees.run({**sides, 0: rows})
 
-    def _portion(self, split: Split | RowSplit, sides: Mapping[int, Batches], place: Place) -> StepResult:
+    def _portion(
+        self, split: Split | RowSplit, sides: Mapping[int, Batches], position: ReadPosition
+    ) -> StepResult:
         """A portion of the output of a single row, and where to continue: with the next portion, or with the next row.
 
         Sides that may arrive between portions are not applied, because all portions of a row must come from one list.
         """
-        if self._aside is None or self._aside[:2] != (split, place.row):
+        if self._aside is None or self._aside[:2] != (split, position.row):
             self._aside = None
-            window = self._window(split, sides, place.row, prune=False)
-            row = first_rows(rest_of(window.rows, place.row - window.begin), 1)
+            window = self._window(split, sides, position.row, prune=False)
+            row = first_rows(rest_of(window.rows, position.row - window.begin), 1)
             needed = {number: side for number, side in sides.items() if number not in self._optional}
             limit = OVER_PORTIONS * self._settings.portion_bytes
             made = spooled(self._run(needed, row), limit, self._settings.temp_directory)
-            self._aside = split, place.row, made
+            self._aside = split, position.row, made
         portions = list(grouped(self._aside[2].batches, self._settings.portion_bytes))
         if len(portions) > PORTIONS_MAX:
             raise MemoryLimitError(
@@ -156,11 +166,11 @@ class ScanKernel:
                 fix="Raise spark.wallaby.memory.",
                 memory_bytes=self._settings.memory_bytes,
             )
-        after = replace(place, portion=place.portion + 1)
+        after = replace(position, portion=position.portion + 1)
         if after.portion == len(portions):
             self._aside = None
-            after = Place(place.row + 1, place.pace)
-        return StepResult(list(portions[place.portion]), begin=after.number)
+            after = ReadPosition(position.row + 1, position.pace)
+        return StepResult(list(portions[position.portion]), begin=after.number)
 
     def _window(
         self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
@@ -285,7 +295,7 @@ class ScanKernel:
 
 @dataclass(slots=True)
 class _Read:
-    """A split that is being read: its side inputs, the windows to come, and the current one."""
+    """A split that is being read: its side inputs, the windows that are still to be read, and the current one."""
 
     split: Split | RowSplit
     beside: tuple[object, ...]

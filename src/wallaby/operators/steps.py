@@ -10,16 +10,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from wallaby.functions.spread import grows
 from wallaby.operators.joins.index import COMPARED_KINDS, INDEXED_KINDS
-from wallaby.relations.expression import Column, columns_in
+from wallaby.relations.expression import Column, Named, columns_in
 from wallaby.relations.join_kind import JoinKind
-from wallaby.relations.relation import Filter, Input, Join, Project, Relation, children_of
-from wallaby.relations.tree import is_choice, with_equal_children
+from wallaby.relations.relation import (
+    Aggregate,
+    Expand,
+    Filter,
+    Input,
+    Join,
+    Project,
+    Relation,
+    Unnest,
+    children_of,
+)
+from wallaby.relations.tree import expressions_of, is_choice, with_equal_children
 from wallaby.sql.types import column_name
+from wallaby.statements.counting import is_counted
+from wallaby.statements.growth import is_row_by_row
 from wallaby.statements.relation import inputs_of, relation_sql, result_columns
 
 #: Inputs from this number on are made by the steps themselves.
 _MADE = 1000
+#: What these make of a row does not depend on other rows.
+_OF_EACH_ROW = (Filter, Project, Unnest, Expand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +71,32 @@ class ColumnChoice:
     columns: tuple[Column, ...]
 
 
-Step = Statement | Probe | ColumnChoice
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Aggregate an input by counting, see `counted_groups`; the result is input `number`."""
+
+    number: int
+    source: Input
+    key: Column
+    aggregations: tuple[Named, ...]
+    columns: tuple[Column, ...]
+    #: The same aggregation as SQL, for rows that cannot be counted.
+    otherwise: Statement
 
 
-class Lowered:
+Step = Statement | Probe | ColumnChoice | Counting
+
+
+class LoweredTree:
     """The steps of a tree, the number of the input that holds the result, and the fixed inputs."""
 
-    def __init__(self, tree: Relation, fixed: frozenset[int]) -> None:
+    def __init__(self, tree: Relation, fixed: frozenset[int], *, in_pieces: bool) -> None:
+        """`in_pieces`: the rows of a task may be taken in any pieces, so that an aggregation is only a part of one."""
         self.fixed = fixed
+        self._in_pieces = in_pieces
         self.steps: list[Step] = []
         self._made = _MADE
-        top = self._lower(tree)
+        top = self._lower(tree, in_pieces=True)
         self.result = top if isinstance(top, Input) else self._statement(top)
 
     @property
@@ -85,8 +115,11 @@ class Lowered:
             before = step.number
         return before is None or self.result.number == before
 
-    def _lower(self, relation: Relation) -> Relation:
-        """Take indexed joins out of a tree; the input that each produces replaces it."""
+    def _lower(self, relation: Relation, *, in_pieces: bool) -> Relation:
+        """Take indexed joins out of a tree; the input that each produces replaces it.
+
+        `in_pieces`: what is above may take the rows of this relation in any pieces.
+        """
         if isinstance(relation, Join):
             sides = _indexed_sides(relation, self.fixed)
             if sides is not None:
@@ -95,7 +128,39 @@ class Lowered:
             sides = _indexed_sides(relation.child, self.fixed)
             if sides is not None:
                 return replace(relation, child=self._probe(relation.child, relation.columns, *sides))
-        return with_equal_children(relation, [self._lower(child) for child in children_of(relation)])
+        if isinstance(relation, Aggregate) and in_pieces and is_counted(relation):
+            return self._counted(relation)
+        below = self._in_pieces or (in_pieces and isinstance(relation, _OF_EACH_ROW))
+        children = [self._lower(child, in_pieces=below) for child in children_of(relation)]
+        if (
+            below
+            and isinstance(relation, (*_OF_EACH_ROW, Aggregate))
+            and any(map(grows, expressions_of(relation)))
+        ):
+            children = [self._measurable(child) for child in children]
+        return with_equal_children(relation, children)
+
+    def _counted(self, aggregate: Aggregate) -> Relation:
+        """An aggregation of rows that are there, without SQL; another stays part of a statement."""
+        child = self._lower(aggregate.child, in_pieces=self._in_pieces)
+        chosen = child.child if isinstance(child, Project) and is_choice(child) else child
+        aggregate = replace(aggregate, child=child)
+        if not isinstance(chosen, Input) or len(result_columns(chosen)) < len(chosen.columns):
+            return aggregate
+        key = aggregate.keys[0].expression
+        assert isinstance(key, Column), "only a column is counted by"
+        otherwise = self._compiled(replace(aggregate, child=chosen))
+        columns = aggregate.columns
+        self.steps.append(
+            Counting(otherwise.number, chosen, key, aggregate.aggregations, columns, otherwise=otherwise)
+        )
+        return Input(otherwise.number, columns)
+
+    def _measurable(self, relation: Relation) -> Relation:
+        """Make the rows that a growing step takes before it, so that what it makes of them can be computed."""
+        if is_row_by_row(relation) or all(source.number in self.fixed for source in inputs_of(relation)):
+            return relation
+        return self._as_input(relation)
 
     def _probe(
         self, join: Join, wanted: tuple[Column, ...], streaming: Relation, fixed: Relation, kind: JoinKind
@@ -106,7 +171,7 @@ class Lowered:
             probe_keys, build_keys = build_keys, probe_keys
         pairs = zip(probe_keys, build_keys, strict=True)
         keys = tuple((column_name(ours.id), column_name(theirs.id)) for ours, theirs in pairs)  # type: ignore[union-attr]  # _indexed_sides: they are columns
-        left = self._as_input(self._lower(streaming))
+        left = self._as_input(self._lower(streaming, in_pieces=True))
         right = self._as_input(fixed)
         if right.number >= _MADE:
             self.fixed |= {right.number}
@@ -152,7 +217,7 @@ def sources_of(step: Step) -> Sequence[Input]:
             return step.inputs
         case Probe():
             return (step.probe, step.build)
-        case ColumnChoice():
+        case ColumnChoice() | Counting():
             return (step.source,)
 
 

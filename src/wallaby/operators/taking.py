@@ -16,17 +16,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-import numpy as np
 import pyarrow as pa
 
 from wallaby.batches.chunks import Chunks, spooled
 from wallaby.batches.sizes import value_bytes
-from wallaby.errors import REPORT_IT, STEP_FAILED, KernelError, MemoryLimitError
-from wallaby.relations.expression import walk
-from wallaby.relations.relation import Relation, children_of
-from wallaby.relations.tree import expressions_of
+from wallaby.relations.relation import Relation
 from wallaby.statements.connection import KernelSettings
-from wallaby.statements.growth import Weights, grown_bytes_max, grows
+from wallaby.statements.growth import Weights, tree_grows
 
 Batches = Sequence[pa.RecordBatch]
 Weigh = Callable[[Batches], Weights | None]
@@ -38,8 +34,6 @@ PACE_MAX: Final = 8
 PORTIONS_MAX: Final = 1 << 14
 #: The pace is not known yet: all rows are tried.
 ALL: Final = 0
-#: More values, of 16 bytes each, than a JVM array can have: no memory helps, and Spark reports the error.
-_JVM_BYTES_MAX: Final = (1 << 31) * 16
 #: The first pace for a tree with a function whose result may be large.
 _CAREFUL: Final = 3
 
@@ -50,7 +44,7 @@ class _Closing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReadPosition:
     """The position at which a read continues in its split, as one number that a record can hold.
 
     The output of a row that gives more than one output is sent portion by portion; the position counts those sent.
@@ -66,14 +60,14 @@ class Place:
         return (self.row * (PACE_MAX + 1) + self.pace) * PORTIONS_MAX + self.portion
 
     @classmethod
-    def of(cls, number: int) -> Place:
+    def of(cls, number: int) -> ReadPosition:
         """The position that a number stands for."""
         rest, portion = divmod(number, PORTIONS_MAX)
         return cls(*divmod(rest, PACE_MAX + 1), portion)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenRows:
     """The output of the first rows of an input, the number of these rows, and the next pace."""
 
     made: Chunks
@@ -83,8 +77,7 @@ class Taken:
 
 def first_pace(tree: Relation) -> int:
     """The first pace for a tree."""
-    growing = any(grows(part) for expression in expressions_of(tree) for part in walk(expression))
-    return _CAREFUL if growing or any(first_pace(child) for child in children_of(tree)) else ALL
+    return _CAREFUL if tree_grows(tree) else ALL
 
 
 def rows_at(pace: int) -> int:
@@ -101,7 +94,7 @@ def take(
     aside_bytes: int | None = None,
     weigh: Weigh | None = None,
     rows_max: int | None = None,
-) -> Taken:
+) -> TakenRows:
     """Take the first rows of an input until they give a portion; only a single row may exceed the limit.
 
     `weigh` computes in advance the size of intermediate results for each row, where possible. At most `rows_max` rows
@@ -117,7 +110,7 @@ def take(
         if rows_max is not None:
             length = min(length, rows_max)
         if weights is not None:
-            length = _light(weights, at, length, limit_bytes, settings)
+            length = weights.rows_within(at, length, limit_bytes, settings)
         stream = run(rows if length == count else _slice(rows, at, length))
         made, own, whole = _within(stream, limit_bytes - size)
         if whole:
@@ -129,28 +122,14 @@ def take(
             continue
         if length == 1 and not found:
             aside = spooled(_again(made, stream), aside_bytes, settings.temp_directory)
-            return Taken(aside, at + 1, pace)
+            return TakenRows(aside, at + 1, pace)
         _close(stream)
         if length == 1:
             break
         pace = max(pace for pace in range(1, PACE_MAX + 1) if pace == 1 or rows_at(pace) * _FACTOR <= length)
     if rows_max is not None and len(found) > 1:
         found = [pa.concat_batches(found)]  # rows with many columns must not be in small batches
-    return Taken(spooled(found, aside_bytes, settings.temp_directory), at, pace)
-
-
-def _light(weights: Weights, at: int, length: int, limit_bytes: int, settings: KernelSettings) -> int:
-    """The number of rows whose intermediate results are not too large; at least one."""
-    if weights[at] > _JVM_BYTES_MAX:
-        raise KernelError(STEP_FAILED, fix=REPORT_IT, detail=f"a row would make {int(weights[at])} bytes")
-    if weights[at] > grown_bytes_max(settings):
-        raise MemoryLimitError(
-            f"A single row produces text or an array of {int(weights[at]) >> 20} MiB.",
-            fix="Raise spark.wallaby.memory.",
-            memory_bytes=settings.memory_bytes,
-        )
-    reached = np.cumsum(weights[at : at + length])
-    return max(int(np.searchsorted(reached, limit_bytes, side="right")), 1)
+    return TakenRows(spooled(found, aside_bytes, settings.temp_directory), at, pace)
 
 
 def _within(stream: Iterator[pa.RecordBatch], limit_bytes: int) -> tuple[list[pa.RecordBatch], int, bool]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -80,7 +79,7 @@ class WriteKernel:
         for number, file in enumerate(self._files(rows), first):
             name = file_name(self._target, self._channel, number, content)
             name = f"{file.folder}/{name}" if file.folder else name
-            size_bytes = self._form.write(Path(self._target.folder) / name, file.portions)
+            size_bytes = self._form.write(name, file.portions)
             found.append((name, file.rows, size_bytes))
             rows.release()
         columns = [list(column) for column in zip(*found, strict=True)]

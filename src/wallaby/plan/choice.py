@@ -76,7 +76,7 @@ class PlanWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class CostBenefit:
     """The estimated savings and costs of a sub-plan, in seconds of one core."""
 
     saves: float
@@ -94,7 +94,7 @@ class Worth:
 
 def worth(
     plan: PhysicalPlan, rates: Rates = RATES, *, to_driver: bool = False, written: bool = False
-) -> Worth:
+) -> CostBenefit:
     """Estimate what a plan saves and costs.
 
     By default Spark's tasks read the result. With `to_driver` it goes to the driver, as Spark's own result would; with
@@ -105,8 +105,8 @@ def worth(
 
 def worth_of(
     work: PlanWork, rates: Rates = RATES, *, to_driver: bool = False, written: bool = False
-) -> Worth:
-    """What so much work saves and costs, as in `worth`."""
+) -> CostBenefit:
+    """Estimate what this work saves and costs; the options are those of `worth`."""
     saves = (
         work.read * rates.read
         + work.probed * rates.probe
@@ -115,11 +115,11 @@ def worth_of(
     )
     costs = rates.fixed * work.channels + work.leaf_rows * rates.leaf_row
     if to_driver:
-        return Worth(saves, costs, work.leaf_rows)
+        return CostBenefit(saves, costs, work.leaf_rows)
     if written:
         saves += work.rows * rates.write_row + work.size_bytes * rates.write_byte
-        return Worth(saves, costs, work.leaf_rows)
-    return Worth(
+        return CostBenefit(saves, costs, work.leaf_rows)
+    return CostBenefit(
         saves, costs + work.rows * rates.row + work.size_bytes * rates.byte, work.leaf_rows + work.rows
     )
 

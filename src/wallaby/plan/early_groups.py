@@ -35,7 +35,7 @@ class EarlyGroups:
     partials: tuple[Named, ...]
 
     def partial(self, child: Relation) -> Relation:
-        """What a task does with its own rows: they become partial results of all sets."""
+        """Make partial results of all sets from a task's own rows."""
         groups = Aggregate(child, kept(self.finest), self.partials)
         return Aggregate(self.repeated(groups), self.parts.keys, self.parts.merges)
 

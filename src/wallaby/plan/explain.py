@@ -62,11 +62,6 @@ def explain(plan: PhysicalPlan, leaves: tuple[SparkLeaf, ...] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def explain_relation(relation: Relation, depth: int = 0) -> str:
-    """A tree, one line per relation."""
-    return "\n".join(_tree(relation, depth))
-
-
 def output_columns(fragment: Fragment) -> tuple[Column, ...]:
     """What a fragment gives, in order."""
     match fragment:
@@ -108,17 +103,17 @@ def _leaf(scan: Scan, leaves: tuple[SparkLeaf, ...]) -> Iterator[str]:
 def _fragment(fragment: Fragment) -> Iterator[str]:
     match fragment:
         case ScanFragment(tree=tree, conditions=conditions):
-            yield from _tree(tree, 2)
+            yield from relation_lines(tree, 2)
             if conditions:
                 yield f"{_STEP}prunes row groups by {_listed(conditions)}"
         case JoinFragment(tree=tree) | MapFragment(tree=tree):
-            yield from _tree(tree, 2)
+            yield from relation_lines(tree, 2)
         case ReduceFragment(combine=combine, finish=finish):
             if combine is not None:
                 yield f"{_STEP}combine"
-                yield from _tree(combine, 2)
+                yield from relation_lines(combine, 2)
             yield f"{_STEP}finish"
-            yield from _tree(finish, 2)
+            yield from relation_lines(finish, 2)
         case LimitFragment(columns=columns, count=count, offset=offset):
             yield f"{_STEP * 2}limit {_all(count)}{_offset(offset)}: {_listed(columns)}"
         case WriteFragment(columns=columns, target=target):
@@ -149,10 +144,11 @@ def _route(routing: Routing, keys: str) -> str:
             return "to the same channel"
 
 
-def _tree(relation: Relation, depth: int) -> Iterator[str]:
+def relation_lines(relation: Relation, depth: int) -> Iterator[str]:
+    """A tree, one line per relation, indented by its depth."""
     yield _STEP * depth + _relation(relation)
     for child in children_of(relation):
-        yield from _tree(child, depth + 1)
+        yield from relation_lines(child, depth + 1)
 
 
 def _relation(relation: Relation) -> str:
@@ -227,7 +223,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _rounded(rows: int) -> int:
-    """A number with as many digits as an estimate deserves."""
+    """A number rounded to the precision that an estimate has."""
     return int(float(f"{rows:.1e}"))
 
 

@@ -115,7 +115,7 @@ def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_byte
     if known < minimum_bytes:
         return Reason(
             "Spark leaf",
-            f"the query reads {known} bytes, as far as is known: too few to be worth handing over",
+            f"the query reads {known} bytes, as far as is known: a hand-over would not pay",
             "lower spark.wallaby.leaf.minimum",
         )
     return None

@@ -261,6 +261,24 @@ def aligned(assembly: StageAssembly, flow: Flow, columns: tuple[Column, ...]) ->
     return tuple(on_top(assembly, open_stage, lambda tree: arrange(tree, columns)) for open_stage in flow)
 
 
+def gathered(assembly: StageAssembly, flow: Flow) -> tuple[Feed, ...]:
+    """All rows of a flow, to one channel."""
+    return tuple(Feed(assembly.close(open_stage)) for open_stage in flow)
+
+
+def sees_everything(flow: Flow) -> bool:
+    """Do steps on top of a flow see all rows of its relation at once?"""
+    return len(flow) == 1 and flow[0].sees_everything
+
+
+def lies_by(flow: Flow, keys: frozenset[int]) -> bool:
+    """Are all rows with the same keys in one channel already?"""
+    if sees_everything(flow):
+        return True
+    spread = flow[0].partitioning if len(flow) == 1 else None
+    return spread is not None and all(same & keys for same in spread)
+
+
 def renamed(partitioning: Partitioning, outputs: tuple[Named, ...]) -> Partitioning:
     """How rows are spread, in terms of a projection's outputs; None if it drops a key."""
     if partitioning is None:

@@ -63,7 +63,7 @@ class JoinFragment:
 
 @dataclass(frozen=True, slots=True)
 class ReduceFragment:
-    """Collect all rows, reducing them with `combine` if there is one; run `finish` at the end.
+    """Collect all rows, reduce them with `combine` if given, and run `finish` at the end.
 
     Aggregations, sorts and top-k are of this kind.
     """

@@ -12,10 +12,10 @@ from dataclasses import replace
 from math import inf
 
 from wallaby.lineage.graph import Routing, StageKind
-from wallaby.plan.aggregation import AggregationParts, NewColumn, take_apart, with_arguments_computed
-from wallaby.plan.early_groups import EarlyGroups, early_groups
+from wallaby.plan.aggregation import NewColumn
 from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.estimates.statistics import Statistics
+from wallaby.plan.grouping import AggregatePlanner
 from wallaby.plan.joins import JoinPlanner
 from wallaby.plan.open_stage import (
     Feed,
@@ -28,8 +28,11 @@ from wallaby.plan.open_stage import (
     StageAssembly,
     WriteBody,
     aligned,
+    gathered,
+    lies_by,
     on_top,
     renamed,
+    sees_everything,
     tapped,
 )
 from wallaby.plan.physical import Ending, PhysicalPlan, RowSplit
@@ -58,13 +61,9 @@ from wallaby.relations.relation import (
     Window,
 )
 from wallaby.relations.target import MANIFEST, WriteTarget
-from wallaby.relations.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
+from wallaby.relations.tree import Rewrite, ids_of, kept, largest_id, narrow
 from wallaby.relations.types import Kind
 
-#: The assumed number of tasks per channel.
-TASKS_PER_CHANNEL = 8
-#: With this many distinct values per channel, their hash spreads rows evenly enough.
-_GROUPS_PER_CHANNEL = 256
 #: The rows in one split of a source that is generated, not read.
 _MADE_ROWS = 1 << 20
 #: Kinds of columns by whose hash rows are spread that may go to any channel.
@@ -78,10 +77,27 @@ def plan(
     ending: Ending = StageKind.COLLECT,
 ) -> PhysicalPlan:
     """The stages that compute a relation in which `unplannable` finds nothing."""
-    shared = _shared(rewrite(relation, statistics), statistics, settings)
+    return plan_prepared(
+        prepare(relation, statistics, settings), relation.columns, statistics, settings, ending
+    )
+
+
+def prepare(relation: Relation, statistics: Statistics, settings: PlanSettings) -> SharedParts:
+    """The same rows, and by id the same columns, in the form that is cut into stages: all rules are applied."""
+    return _shared(rewrite(relation, statistics), statistics, settings)
+
+
+def plan_prepared(
+    shared: SharedParts,
+    columns: tuple[Column, ...],
+    statistics: Statistics,
+    settings: PlanSettings,
+    ending: Ending = StageKind.COLLECT,
+) -> PhysicalPlan:
+    """The stages that compute these columns of a prepared relation, in their order."""
     first_id = 1 + max(map(largest_id, (shared.root, *shared.parts)))
     planner = _Planner(statistics, settings, StageAssembly(first_id), shared.parts)
-    return planner.run(shared.root, relation.columns, ending)
+    return planner.run(shared.root, columns, ending)
 
 
 def rewrite(relation: Relation, statistics: Statistics) -> Relation:
@@ -118,6 +134,7 @@ class _Planner:
         self._tapped: dict[int, Flow] = {}
         self._estimator = Estimator(statistics, dict(enumerate(parts)))
         self._joins = JoinPlanner(self._estimator, settings, assembly, self._plan)
+        self._groups = AggregatePlanner(self._estimator, settings, assembly, self._plan)
 
     def run(self, relation: Relation, columns: tuple[Column, ...], ending: Ending) -> PhysicalPlan:
         outputs = _wanted(columns, self._assembly.new_column)
@@ -131,11 +148,11 @@ class _Planner:
             most = (
                 self._estimator.of(relation).size_bytes // ending.file_bytes + 1 if ending.gathered else inf
             )
-            written = self._gathered(self._written(flow, given, ending, most))
+            written = gathered(self._assembly, self._written(flow, given, ending, most))
             return self._assembly.finish(StageKind.COLLECT, written, MANIFEST, MANIFEST)
         if ending is StageKind.KEEP:
             flow = tuple(map(self._assembly.keepable, flow))
-        return self._assembly.finish(ending, self._gathered(flow), given, columns)
+        return self._assembly.finish(ending, gathered(self._assembly, flow), given, columns)
 
     def _written(self, flow: Flow, columns: tuple[Column, ...], target: WriteTarget, most: float) -> Flow:
         """Write rows where they are, or in `most` channels; all rows of a partition in one channel."""
@@ -185,7 +202,7 @@ class _Planner:
             case Join():
                 return self._joins.plan(relation)
             case Aggregate():
-                return self._plan_aggregate(relation)
+                return self._groups.plan(relation)
             case Window():
                 return (self._plan_window(relation),)
             case Sort() | Limit() | Single():
@@ -242,7 +259,7 @@ class _Planner:
         return replace(topped, partitioning=renamed(topped.partitioning, outputs))
 
     def _plan_union(self, union: Union) -> Flow:
-        """Plan a union: the branches side by side, with no stage of its own, only more links to the next one."""
+        """Plan a union. It has no stage of its own; the stage above gets a link from each branch."""
         flows = (
             (open_stage, tuple(map(Named, union.columns, child.columns)))
             for child in union.children
@@ -258,15 +275,11 @@ class _Planner:
 
     # --- with exchange -------------------------------------------------------------------------------------
 
-    def _gathered(self, flow: Flow) -> tuple[Feed, ...]:
-        """All rows of a flow, to one channel."""
-        return tuple(Feed(self._assembly.close(open_stage)) for open_stage in flow)
-
     def _plan_sort(self, sort: Sort, flow: Flow) -> OpenStage:
-        if _sees_everything(flow):
+        if sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(sort, child=tree), "sort")
         columns = flow[0].columns
-        feeds = self._gathered(aligned(self._assembly, flow, columns))
+        feeds = gathered(self._assembly, aligned(self._assembly, flow, columns))
         return OpenStage(ReduceBody(None), replace(sort, child=Input(0, columns)), 1, "sort", feeds)
 
     def _plan_top(self, limit: Limit, count: int, sort: Sort, flow: Flow) -> OpenStage:
@@ -279,34 +292,35 @@ class _Planner:
             return Limit(replace(sort, child=child), count + limit.offset)
 
         label = f"top {count}"
-        if _sees_everything(flow):
+        if sees_everything(flow):
             return self._topped(flow[0], first, label)
         flow = aligned(self._assembly, flow, flow[0].columns)
-        feeds = self._gathered(
-            tuple(self._topped(open_stage, reach, f"partial {label}") for open_stage in flow)
+        feeds = gathered(
+            self._assembly, tuple(self._topped(open_stage, reach, f"partial {label}") for open_stage in flow)
         )
         rows = Input(0, flow[0].columns)
         return OpenStage(ReduceBody(reach(rows)), first(rows), 1, label, feeds)
 
     def _plan_limit(self, limit: Limit, flow: Flow) -> OpenStage:
         label = f"offset {limit.offset}" if limit.count is None else f"limit {limit.count}"
-        if _sees_everything(flow):
+        if sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(limit, child=tree), label)
         flow = aligned(self._assembly, flow, flow[0].columns)
         if limit.count is not None:
             reach = limit.count + limit.offset
             flow = tuple(self._topped(open_stage, lambda tree: Limit(tree, reach)) for open_stage in flow)
-        feeds = self._gathered(flow)
+        feeds = gathered(self._assembly, flow)
         body = LimitBody(limit.count, limit.offset)
         return OpenStage(body, Input(0, flow[0].columns), 1, label, feeds)
 
     def _plan_single(self, single: Single, flow: Flow) -> OpenStage:
         """Plan a scalar subquery: two rows of each task are enough to know that there is more than one."""
-        if _sees_everything(flow):
+        if sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(single, child=tree), "single row")
         flow = aligned(self._assembly, flow, flow[0].columns)
-        feeds = self._gathered(
-            tuple(self._topped(open_stage, lambda tree: Limit(tree, 2)) for open_stage in flow)
+        feeds = gathered(
+            self._assembly,
+            tuple(self._topped(open_stage, lambda tree: Limit(tree, 2)) for open_stage in flow),
         )
         rows = Input(0, flow[0].columns)
         return OpenStage(ReduceBody(Limit(rows, 2)), replace(single, child=rows), 1, "single row", feeds)
@@ -320,7 +334,7 @@ class _Planner:
             made = Window(tree, keys, window.order, window.calls)
             return narrow(made, frozenset(ids_of(window.columns)))
 
-        there = _lies_by(flow, frozenset(ids_of(keys)))
+        there = lies_by(flow, frozenset(ids_of(keys)))
         if there and isinstance(flow[0].body, ReduceBody):
             return self._topped(flow[0], over, "window")
         partitioning: Partitioning = None
@@ -328,7 +342,7 @@ class _Planner:
             feeds: tuple[Feed, ...] = (Feed(self._assembly.close(flow[0]), Routing.PASS_THROUGH),)
             channels, partitioning = flow[0].channels, flow[0].partitioning
         elif not keys or self._estimator.of(window.child).size_bytes <= self._settings.single_channel_bytes:
-            feeds, channels = self._gathered(flow), 1
+            feeds, channels = gathered(self._assembly, flow), 1
         else:
             positions = tuple(ids_of(flow[0].columns).index(key.id) for key in keys)
             feeds = tuple(
@@ -339,117 +353,10 @@ class _Planner:
         partitioning = renamed(partitioning, kept(tree.columns))
         return OpenStage(ReduceBody(None), tree, channels, "window", feeds, (), partitioning)
 
-    def _plan_aggregate(self, aggregate: Aggregate) -> Flow:
-        early = self._early_groups(aggregate)
-        if early is not None:
-            flow = tuple(
-                self._topped(open_stage, early.partial, "partial aggregate, expand")
-                for open_stage in self._plan(early.expand.child)
-            )
-            return self._merged(aggregate, early.parts, tuple(replace(p, partitioning=None) for p in flow))
-        flow = self._plan(aggregate.child)
-        if isinstance(flow[0].body, ReduceBody) and self._in_place(flow, aggregate):
-            # All rows of each group are already in one place, at once.
-            parts = take_apart(aggregate, self._assembly.new_column)
-            whole = self._topped(flow[0], parts.whole, "aggregate")
-            return (replace(whole, partitioning=renamed(whole.partitioning, aggregate.keys)),)
-        parts = take_apart(aggregate, self._assembly.new_column)
-        if parts.mergeable and self._partial_pays(aggregate):
-            flow = tuple(self._topped(open_stage, parts.partial, "partial aggregate") for open_stage in flow)
-            return self._merged(aggregate, parts, flow)
-        sent, aggregate_sent = with_arguments_computed(aggregate, self._assembly.new_column)
-        flow = tuple(self._topped(open_stage, lambda tree: Project(tree, sent)) for open_stage in flow)
-        finish = take_apart(aggregate_sent, self._assembly.new_column).whole(Input(0, flow[0].columns))
-        feeds, channels, partitioning = self._grouped(aggregate, flow, partial=False)
-        return (OpenStage(ReduceBody(None), finish, channels, "aggregate", feeds, (), partitioning),)
-
-    def _merged(self, aggregate: Aggregate, parts: AggregationParts, flow: Flow) -> Flow:
-        """Merge the partial results of tasks."""
-        rows = Input(0, flow[0].columns)
-        feeds, channels, partitioning = self._grouped(aggregate, flow, partial=True)
-        body = ReduceBody(parts.combine(rows))
-        return (OpenStage(body, parts.finish(rows), channels, "aggregate", feeds, (), partitioning),)
-
-    def _grouped(
-        self, aggregate: Aggregate, flow: Flow, *, partial: bool
-    ) -> tuple[tuple[Feed, ...], int, Partitioning]:
-        """Bring the rows of each group into one channel: the links, the number of channels, and how rows are spread."""
-        if self._in_place(flow, aggregate):
-            feed = Feed(self._assembly.close(flow[0]), Routing.PASS_THROUGH)
-            return (feed,), flow[0].channels, renamed(flow[0].partitioning, aggregate.keys)
-        if not aggregate.keys or self._fits_one_channel(aggregate, flow, partial=partial):
-            return self._gathered(flow), 1, None
-        positions = self._hashed(aggregate)
-        feeds = tuple(Feed(self._assembly.close(open_stage), Routing.HASH, positions) for open_stage in flow)
-        partitioning = tuple(frozenset((aggregate.keys[i].column.id,)) for i in positions)
-        return feeds, self._settings.channels, partitioning
-
-    # --- choices -------------------------------------------------------------------------------------------
-
-    def _in_place(self, flow: Flow, aggregate: Aggregate) -> bool:
-        """Are all rows of each group in one channel already?"""
-        columns = (named.expression for named in aggregate.keys)
-        return _lies_by(flow, frozenset(column.id for column in columns if isinstance(column, Column)))
-
-    def _partial_pays(self, aggregate: Aggregate) -> bool:
-        if not self._settings.partial_aggregation:
-            return False
-        rows, groups = self._rows_and_groups(aggregate)
-        return not aggregate.keys or groups <= self._settings.partial_groups_share * rows
-
-    def _early_groups(self, aggregate: Aggregate) -> EarlyGroups | None:
-        """Aggregate before grouping sets multiply the rows, if that is possible and pays."""
-        if not isinstance(aggregate.child, Expand) or not self._settings.partial_aggregation:
-            return None
-        early = early_groups(aggregate, take_apart(aggregate, self._assembly.new_column))
-        if early is None:
-            return None
-        below = self._estimator.of(early.expand.child)
-        pays = below.groups(early.finest) <= self._settings.partial_groups_share * below.rows
-        return early if pays else None
-
-    def _fits_one_channel(self, aggregate: Aggregate, flow: Flow, *, partial: bool) -> bool:
-        """Are there so few rows to exchange that several channels would only cost more tasks?"""
-        rows, groups = self._rows_and_groups(aggregate)
-        sent = min(rows, groups * self._settings.channels * TASKS_PER_CHANNEL) if partial else rows
-        return sent * sum(map(width_bytes, flow[0].columns)) <= self._settings.single_channel_bytes
-
-    def _hashed(self, aggregate: Aggregate) -> tuple[int, ...]:
-        """The keys to hash: a single key that spreads the groups evenly, if there is one, otherwise all.
-
-        One number is cheaper to hash than several texts, and more of the later steps can use that partitioning.
-        """
-        below = self._estimator.of(aggregate.child)
-        spread = [
-            below.distinct(named.expression)
-            if named.column.type.is_integral and below.is_counted(named.expression)
-            else 0.0
-            for named in aggregate.keys
-        ]
-        best = max(range(len(spread)), key=spread.__getitem__)
-        enough = self._settings.channels * _GROUPS_PER_CHANNEL
-        return (best,) if spread[best] >= enough else tuple(range(len(spread)))
-
-    def _rows_and_groups(self, aggregate: Aggregate) -> tuple[float, float]:
-        below = self._estimator.of(aggregate.child)
-        return below.rows, below.groups(tuple(named.expression for named in aggregate.keys))
-
 
 def _changes_nothing(open_stage: OpenStage, outputs: tuple[Named, ...]) -> bool:
     same = all(named.expression == named.column for named in outputs)
     return same and ids_of(open_stage.columns) == ids_of(named.column for named in outputs)
-
-
-def _lies_by(flow: Flow, keys: frozenset[int]) -> bool:
-    """Are all rows with the same keys in one channel already?"""
-    if _sees_everything(flow):
-        return True
-    spread = flow[0].partitioning if len(flow) == 1 else None
-    return spread is not None and all(same & keys for same in spread)
-
-
-def _sees_everything(flow: Flow) -> bool:
-    return len(flow) == 1 and flow[0].sees_everything
 
 
 def _wanted(columns: tuple[Column, ...], new_column: NewColumn) -> tuple[Named, ...]:

@@ -9,7 +9,7 @@ from typing import Final
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.node import Node
 from wallaby.functions.casts.nested_casts import cast_nested
-from wallaby.functions.entry import Entry, Refusal, State
+from wallaby.functions.entry import Entry, Exactness, Refusal
 from wallaby.functions.nested.arrays import OF_ARRAYS
 from wallaby.functions.registry import entry_for
 from wallaby.reading.subqueries import is_subquery
@@ -108,7 +108,7 @@ class ExpressionReader:
                 return self.read(rewritten)
             node = rewritten
         arguments = self.read_all(node.children)
-        if entry is None or entry.state is State.UNSUPPORTED:
+        if entry is None or entry.exactness is Exactness.UNSUPPORTED:
             why = "the function is not supported yet" if entry is None else entry.note
             self.refuse(str(node), why, "" if entry is None else entry.remedy)
             return None

@@ -58,10 +58,12 @@ def native_parts(
     describe: Callable[[Path], PlanPart],
     unreadable: Mapping[DataFile, str] = ALL_READABLE,
     zone: Callable[[str], str | None] = zone_rules,
+    written: Path | None = None,
 ) -> NativeParts:
     """The largest parts of a plan that can be read. Tables with a file in `unreadable` cannot.
 
-    Nothing is said about whether that is worth it, nor about the files.
+    The rows of the part at `written` may be written here. Nothing is said about whether that is worth it, nor about the
+    files.
     """
     if text.streaming:
         return NativeParts(())
@@ -69,5 +71,5 @@ def native_parts(
     finder = PartFinder(reader, text.root, describe)
     relations = RelationReader(reader, text.settings, finder, unreadable)
     relations.read(text.root)
-    found = tuple(part for part in finder.largest() if reads_something(part.relation))
+    found = tuple(part for part in finder.largest(written) if reads_something(part.relation))
     return NativeParts(found, relations.storages, reader, text.largest_id)

@@ -140,7 +140,7 @@ class RelationReader:
         return Project(child, unique(outputs, self._expressions) if outputs else (self._row(),))
 
     def _row(self) -> Named:
-        """Placeholder column for rows that are only counted."""
+        """A placeholder column for rows that are only counted."""
         column = Column(self._expressions.fresh_id(), "row", BOOLEAN, nullable=False)
         return Named(column, Literal(True, BOOLEAN))
 
@@ -270,7 +270,7 @@ class RelationReader:
 
 
 def _in_the_order_below(relation: Relation) -> tuple[Relation, tuple[SortKey, ...]] | None:
-    """The rows with all columns that an ORDER BY right below uses, and its keys; None if there is no such ORDER BY."""
+    """The rows with all columns that an ORDER BY right below uses, and its keys; None without such an ORDER BY."""
     match relation:
         case Sort():
             return relation.child, relation.keys

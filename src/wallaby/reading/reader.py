@@ -32,7 +32,7 @@ ALL_READABLE: Final[Mapping[DataFile, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The outcome of reading a plan: a relation, or the reasons why there is none.
+    """The outcome of reading a plan: a relation, or the reasons why it cannot be read.
 
     `leaves` are the parts that Spark has to run first, each with its reasons. `columns` is the output as Catalyst
     describes it (names, types, nullability), in order, under the relation's ids; it is empty if one of its types cannot

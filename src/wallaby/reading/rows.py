@@ -66,6 +66,6 @@ def _row(values: object, columns: tuple[Column, ...]) -> tuple[object, ...] | No
 
 
 def _without_columns(count: int, reader: ExpressionReader) -> Rows:
-    """Placeholder column for rows that are only counted."""
+    """A placeholder column for rows that are only counted."""
     column = Column(reader.fresh_id(), "row", BOOLEAN, nullable=False)
     return Rows(((True,),) * count, (column,))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.node import Node, UnreadablePlanError
@@ -103,8 +103,16 @@ def _format(relation: dict[str, object], reader: ExpressionReader, settings: Map
 
 
 def _has_times(relation: dict[str, object]) -> bool:
-    written = json.dumps(relation["schema"])
-    return '"date"' in written or '"timestamp' in written
+    return any(map(_is_time, _fields(relation)))
+
+
+def _is_time(field: dict[str, Any]) -> bool:
+    """Is a column a date or a time, or does it contain one?"""
+    kind = field["type"]
+    if not isinstance(kind, str):
+        written = json.dumps(kind)
+        return '"date"' in written or '"timestamp' in written
+    return kind == "date" or kind.startswith("timestamp")
 
 
 def _files(
@@ -113,7 +121,10 @@ def _files(
     reader: ExpressionReader,
     storages: dict[str, Storage],
 ) -> tuple[DataFile, ...]:
-    """The files of a table. Those of Delta are never written twice, and their time is that of the first copy."""
+    """The files of a table. Those of a lake are never written twice, and nobody compares their times.
+
+    Delta's log has the times of the first copy; a snapshot by path has none.
+    """
     directories = relation["directories"]
     if not isinstance(directories, list):
         raise UnreadablePlanError("A relation's directories are not a list.")
@@ -129,7 +140,7 @@ def _files(
         for scheme, path, size, time, authority in listed:
             storage = names[scheme, authority]
             address = f"{scheme}://{authority}{path}" if storage else path
-            when = ANY_TIME if "delta" in relation else time
+            when = ANY_TIME if "delta" in relation or "snapshot" in relation else time
             files.append(DataFile(address, size, when, constants, storage))
     # Spark's listing is made by several threads; the order of paths is the same every time.
     return tuple(sorted(files, key=lambda file: file.path))
@@ -203,12 +214,18 @@ def _columns(node: Node, names: frozenset[str], reader: ExpressionReader) -> tup
 
 def _names(relation: dict[str, object]) -> frozenset[str]:
     """The columns of the table, without those that have a default for older files, which we do not know."""
+    own = {
+        str(field["name"]) for field in _fields(relation) if "EXISTS_DEFAULT" not in field.get("metadata", {})
+    }
+    return frozenset(own.union(_partitions(relation)))
+
+
+def _fields(relation: dict[str, object]) -> list[dict[str, Any]]:
     schema = relation["schema"]
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list):
         raise UnreadablePlanError("The relation has no schema.")
-    own = {str(field["name"]) for field in fields if "EXISTS_DEFAULT" not in field.get("metadata", {})}
-    return frozenset(own.union(_partitions(relation)))
+    return fields
 
 
 def _label(files: tuple[DataFile, ...]) -> str:

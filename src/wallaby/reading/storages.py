@@ -18,6 +18,8 @@ from typing import Final
 from wallaby.relations.storage import HdfsStorage, S3Storage, Storage
 
 _S3A: Final = "fs.s3a."
+#: Which class reads `s3:`; Hadoop itself names none.
+_S3_IMPLEMENTATION: Final = "fs.s3.impl"
 #: The name of Hadoop's class that reads `s3a:` as we do.
 S3A_IMPLEMENTATIONS: Final = frozenset({"org.apache.hadoop.fs.s3a.S3AFileSystem"})
 _HDFS_IMPLEMENTATIONS: Final = frozenset({"org.apache.hadoop.hdfs.DistributedFileSystem"})
@@ -54,6 +56,8 @@ _HARMLESS: Final = re.compile(
     | vectored\..*""",
     re.VERBOSE,
 )
+#: The harmless settings that say what objects are like that are written.
+_ABOUT_OBJECTS: Final = re.compile(r"acl\.default|create\.(?:storage\.class|header\..*)")
 _AMAZON: Final = re.compile(r"s3[.-](?:(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)\.)?amazonaws\.com")
 _SALT: Final = secrets.token_bytes(16)
 
@@ -69,10 +73,23 @@ def storage_of(scheme: str, authority: str, settings: Mapping[str, str]) -> Stor
     match scheme:
         case "s3a":
             return _s3(authority, settings)
+        case "s3" if settings.get(_S3_IMPLEMENTATION) in S3A_IMPLEMENTATIONS:
+            return _s3(authority, settings)
         case "hdfs":
             return _hdfs(authority, settings)
         case _:
             return f"files at {scheme}: are not supported yet"
+
+
+def written_storage(scheme: str, authority: str, settings: Mapping[str, str]) -> S3Storage | str:
+    """How to write files, or why only Spark can."""
+    found = storage_of(scheme, authority, settings)
+    if not isinstance(found, S3Storage):
+        return found if isinstance(found, str) else f"only Spark writes to {scheme}:"
+    for name in sorted(_for_bucket(authority, settings)):
+        if _ABOUT_OBJECTS.fullmatch(name):
+            return f"only Spark's writer follows {_S3A}{name}"
+    return found
 
 
 def _s3(bucket: str, settings: Mapping[str, str]) -> S3Storage | str:

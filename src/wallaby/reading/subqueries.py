@@ -21,8 +21,10 @@ FIELD = "GetStructField"
 
 
 def is_subquery(node: Node) -> bool:
-    """Is an expression a scalar subquery, or a field of one?"""
-    return node.name == SUBQUERY or (node.name == FIELD and node.children[0].name == SUBQUERY)
+    """Is an expression a scalar subquery, or a field of one that Catalyst has made of several?"""
+    if node.name == FIELD and node.children[0].name == SUBQUERY:
+        return _is_packed(node.children[0].node("plan"))
+    return node.name == SUBQUERY
 
 
 class Subqueries:
@@ -42,8 +44,8 @@ class Subqueries:
 
     def read(self, node: Node) -> Column | None:
         """The column that will hold a subquery's value; None, with reasons, if it cannot be read."""
-        field = 0
-        if node.name == FIELD:
+        field, of_struct = 0, node.name == FIELD
+        if of_struct:
             ordinal = node.field("ordinal")
             field, node = ordinal if isinstance(ordinal, int) else 0, node.children[0]
         if node.children:
@@ -52,18 +54,17 @@ class Subqueries:
             )
             return None
         plan = node.node("plan")
+        if of_struct:
+            plan = _unpacked(plan)
         # Each subquery has an id of its own; equal plans give equal values.
         for known, single in self._pending:
             if known == plan:
                 return single.columns[field]
         outer = self._pending, self._placed
         self._pending, self._placed = [], set()
-        relation = self._read(_unpacked(plan))
+        relation = self._read(plan)
         self._pending, self._placed = outer
         if relation is None:
-            return None
-        if not field < len(relation.columns):
-            self._refuse(SUBQUERY, "its value does not have the form that its use expects")
             return None
         outputs = tuple(Named(replace(c, id=self._fresh_id(), nullable=True), c) for c in relation.columns)
         made = Single(Project(relation, outputs))
@@ -87,15 +88,21 @@ class Subqueries:
         self._pending, self._placed = [], set()
 
 
-def _unpacked(plan: Node) -> Node:
-    """`Project [named_struct('a', x, 'b', y)]`, the form of merged subqueries, as a projection of x and y."""
+def _is_packed(plan: Node) -> bool:
+    """Does a plan end with `Project [named_struct('a', x, 'b', y)]`, the form of merged subqueries?"""
     if plan.name != "Project":
-        return plan
+        return False
     outputs = plan.nodes("projectList")
-    if len(outputs) != 1 or outputs[0].name != "Alias" or outputs[0].children[0].name != "CreateNamedStruct":
-        return plan
-    values = outputs[0].children[0].children[1::2]
-    named = [
-        replace(outputs[0], children=(value,), type=value.type, nullable=value.nullable) for value in values
-    ]
+    return (
+        len(outputs) == 1
+        and outputs[0].name == "Alias"
+        and outputs[0].children[0].name == "CreateNamedStruct"
+    )
+
+
+def _unpacked(plan: Node) -> Node:
+    """A plan of that form with a projection of x and y."""
+    (struct,) = plan.nodes("projectList")
+    values = struct.children[0].children[1::2]
+    named = [replace(struct, children=(value,), type=value.type, nullable=value.nullable) for value in values]
     return replace(plan, fields={**(plan.fields or {}), "projectList": named})

@@ -134,6 +134,8 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_in(expression: Expression) -> frozenset[int]:
     """The ids of the columns that an expression uses, without the parameters of its lambdas."""
+    if isinstance(expression, Column):
+        return frozenset((expression.id,))
     used: set[int] = set()
     own: set[int] = set()
     for part in walk(expression):

@@ -34,6 +34,8 @@ NORMALIZE: Final = "normalize"
 ADD: Final = "add"
 SUBTRACT: Final = "subtract"
 MULTIPLY: Final = "multiply"
+#: The same on decimals whose result has at most 18 digits, as bounds of columns say: it fits into 64 bits.
+IN_64_BITS: Final = {ADD: "add_64", SUBTRACT: "subtract_64", MULTIPLY: "multiply_64"}
 DATE_ADD: Final = "date_add"
 DATE_SUB: Final = "date_sub"
 #: The digits of a decimal as a whole number.

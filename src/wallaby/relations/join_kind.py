@@ -37,7 +37,7 @@ class JoinKind(Enum):
 
     @property
     def keeps_left(self) -> bool:
-        """Rows of the left side without a partner come out."""
+        """The result has the rows of the left side without a partner."""
         return self in (
             JoinKind.LEFT,
             JoinKind.FULL,
@@ -58,9 +58,9 @@ class JoinKind(Enum):
 
     @property
     def filters_left(self) -> bool:
-        """Filtering what comes out by columns of the left side is the same as filtering the left side.
+        """A filter of the result by columns of the left side may filter the left side instead.
 
-        Not if rows come out that have nothing of it, nor if a row of it can end the query.
+        Not if the result has rows without any of the left side, nor if a row of it can end the query.
         """
         return not self.keeps_right and self is not JoinKind.SINGLE
 

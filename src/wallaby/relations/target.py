@@ -32,7 +32,8 @@ class TimestampForm(Enum):
 class WriteTarget:
     """Parquet files in one folder."""
 
-    #: The folder, on a disk that all workers share; partitions are folders in it.
+    #: The folder, on a disk that all workers share; partitions are folders in it. In a storage, the bucket and the
+    #: folder of the write in it (`tables/objects/layout.py`).
     folder: str
     #: Part of the name of every file, different for every write.
     job: str
@@ -53,6 +54,8 @@ class WriteTarget:
     file_bytes: int = 1 << 27
     #: Are rows brought together so that there are enough, as far as the planner knows how many there will be?
     gathered: bool = False
+    #: The name of the storage; empty for a disk.
+    storage: str = ""
 
 
 def partition_folder(names: tuple[str, ...], values: tuple[str | None, ...]) -> str:

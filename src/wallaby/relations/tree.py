@@ -129,9 +129,12 @@ def join_columns(join: Join, left: Relation, right: Relation) -> tuple[Column, .
         return (*lefts, join.columns[-1])
     if not join.kind.shows_right:
         return lefts
-    padded = join.kind.pads_right
-    rights = (known.get(c.id, replace(c, nullable=c.nullable or padded)) for c in right.columns)
-    return (*lefts, *rights)
+    return (*lefts, *(known.get(c.id) or _padded(c, join.kind) for c in right.columns))
+
+
+def _padded(column: Column, kind: JoinKind) -> Column:
+    """A column of the right side of a join, as the join shows it."""
+    return replace(column, nullable=True) if kind.pads_right and not column.nullable else column
 
 
 def rewrite_up(relation: Relation, rule: Rewrite) -> Relation:

@@ -31,6 +31,9 @@ class Kind(Enum):
     STRUCT = "struct"
     MAP = "map"
 
+    #: A kind equals itself only. It is hashed often, and an enum's own hash is a function of Python.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class DataType:
@@ -122,11 +125,6 @@ def array(element: DataType) -> DataType:
 def struct(**fields: DataType) -> DataType:
     """A struct type."""
     return DataType(Kind.STRUCT, children=tuple(fields.values()), names=tuple(fields))
-
-
-def map_of(key: DataType, value: DataType) -> DataType:
-    """A map type."""
-    return DataType(Kind.MAP, children=(key, value))
 
 
 def parts_of(type_: DataType) -> Iterator[DataType]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from wallaby.errors import HandOverError, QueryError
+from wallaby.errors import HandOverError, QueryCancelledError, QueryError, QueryTimeoutError
 from wallaby.frontend.replanning import Replanning
 from wallaby.head.collected import Collected
 from wallaby.results.answered import only_this_query_is_interrupted
+from wallaby.results.lifetime import QueryLifetime
 from wallaby.spark.leaves.run import LeafRun
 
 
 class AwaitedRun:
     """One run of a query; Spark may run a part of it first."""
 
-    def __init__(self, begun: Collected | LeafRun, replanning: Replanning | None) -> None:
+    def __init__(
+        self, begun: Collected | LeafRun, lifetime: QueryLifetime, replanning: Replanning | None
+    ) -> None:
         self._begun = begun
+        self._lifetime = lifetime
         self._replanning = replanning
         self.collected: Collected | None = begun if isinstance(begun, Collected) else None
 
@@ -29,8 +33,19 @@ class AwaitedRun:
         try:
             with only_this_query_is_interrupted():
                 return self._await()
-        except KeyboardInterrupt:
-            self.cancel()
+        except (QueryCancelledError, QueryTimeoutError) as error:
+            self._lifetime.finish(error)
+            raise
+        except QueryError as error:  # Spark may run what has failed, but not what was cancelled meanwhile
+            cancelled = self._lifetime.cancelled
+            self._lifetime.finish(cancelled or error)
+            if cancelled is None:
+                raise
+            raise cancelled from error
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                self.cancel()
+            self._lifetime.finish(error)
             raise
 
     def _await(self) -> list[pa.RecordBatch]:
@@ -44,6 +59,7 @@ class AwaitedRun:
             try:
                 return list(self.collected.batches())
             except QueryError as error:
+                self._lifetime.goes_on_after_run()
                 again = None if self._replanning is None else self._replanning.after(error)
                 if again is None:
                     raise
@@ -51,7 +67,4 @@ class AwaitedRun:
 
     def cancel(self) -> None:
         """End the query, unless it has ended."""
-        if isinstance(self._begun, LeafRun):
-            self._begun.cancel()
-        elif self.collected is not None:
-            self.collected.cancel()
+        self._lifetime.cancel()

@@ -16,23 +16,33 @@ from wallaby.observe.observation import QueryStats
 class StageStats:
     """Figures of one stage, over all workers. Rows and bytes are those of outputs, each counted once."""
 
+    #: Its tasks, each counted once.
     tasks: int
+    #: The rows of its outputs.
     rows: int
+    #: The bytes of its outputs, in memory.
     bytes: int
+    #: The rows that its tasks consumed.
     input_rows: int
+    #: The bytes that its tasks consumed, in memory.
     input_bytes: int
     #: Time in kernels, summed over all threads.
     seconds: float
     #: Time spent waiting for a kernel thread.
     queued_seconds: float
-    #: Tasks and reads that were repeated after a loss.
+    #: Tasks that were repeated after a loss.
     retraced: int
+    #: Reads that were repeated after a loss.
     reread: int
+    #: Bytes that its tasks wrote to disk because they did not fit into their share of memory.
     spilled_bytes: int
-    #: Parts of the seconds: reading, partitioning rows, computing checksums of outputs, and repeated work.
+    #: The part of `seconds` spent reading files.
     scan_seconds: float
+    #: The part of `seconds` spent dividing rows among the channels of the next stage.
     partition_seconds: float
+    #: The part of `seconds` spent computing checksums of outputs.
     checksum_seconds: float
+    #: The part of `seconds` spent repeating work after a loss.
     again_seconds: float
 
 
@@ -40,24 +50,33 @@ class StageStats:
 class RunDetail:
     """Figures of the workers in an observed run. Seconds are summed over threads and workers."""
 
-    #: The bytes that stages exchanged, and how many of them went over the network.
+    #: The bytes that stages exchanged, within one process and between processes.
     exchanged_bytes: int
+    #: The bytes that were sent from one process to another.
     sent_bytes: int
+    #: Bytes that tasks wrote to disk because they did not fit into their share of memory.
     spilled_bytes: int
-    #: Committed tasks, and the size of their records.
+    #: Committed tasks.
     commits: int
+    #: The size of the lineage records of the committed tasks.
     lineage_bytes: int
     #: Calls to the control store.
     store_calls: int
+    #: The time that calls to the control store took.
     store_seconds: float
+    #: Calls by which outputs were sent from one process to another.
     pushes: int
+    #: The time that pushes took.
     push_seconds: float
-    #: Backups written to disk.
+    #: The time that it took to write backups to disk.
     backup_seconds: float
-    #: Bytes written to the durable store, and the number of saved states.
+    #: Bytes written to the durable store.
     durable_bytes: int
+    #: The time that it took to write to the durable store.
     durable_seconds: float
+    #: States of channels that were saved in the durable store.
     checkpoints: int
+    #: The figures of each stage, in order; the last stage, which collects the result, has none.
     per_stage: tuple[StageStats, ...] = field(repr=False)
 
 
@@ -67,25 +86,35 @@ class RunStats:
 
     #: Did the engine run it, or Spark?
     native: bool
-    #: None if they have not been counted yet.
+    #: The rows of the result; None if they have not been counted yet.
     rows: int | None
+    #: The time from the beginning to the end, or until now.
     seconds: float
     #: The id of the query; empty if Spark ran it.
     query: str = ""
+    #: The stages of its plan.
     stages: int = 0
+    #: The tasks that were committed.
     tasks: int = 0
+    #: The bytes of the result, in memory.
     bytes: int = 0
-    #: How often it recovered from a loss, and how often it was run again from the start.
+    #: How often it recovered from a loss without starting over.
     recoveries: int = 0
+    #: How often it was restarted from the beginning.
     restarts: int = 0
-    #: What the recoveries cost.
+    #: The ids of the TaskManagers that it lost.
     lost_workers: tuple[str, ...] = ()
+    #: Channels whose work was repeated, from the beginning or from a checkpoint.
     channels_rewound: int = 0
+    #: Outputs that had arrived and had to be sent again, because their receiver was lost or rewound.
     outputs_delivered_again: int = 0
+    #: Outputs that were made again by reading their part of a table again.
     outputs_read_again: int = 0
+    #: How long the query stood still during recoveries.
     frozen_seconds: float = 0.0
-    #: Parts of the plan that Spark ran first, and how long that took.
+    #: Parts of the plan that Spark ran first.
     leaves: int = 0
+    #: How long Spark took to run them.
     leaf_seconds: float = 0.0
     #: The path of the event log; empty if there is none.
     event_log: str = ""
@@ -122,15 +151,15 @@ class RunStats:
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """One event of a query, as in the event log.
+    """One event of a query, as in the event log."""
 
-    `kind` is one of the kinds of the event log (`froze`, `resumed`, `task`, …), `at` its time in seconds since 1970,
-    `worker` the TaskManager that saw it, empty for the driver. `fields` has the other fields of its kind.
-    """
-
+    #: One of the kinds of the event log: `froze`, `resumed`, `task`, …
     kind: str
+    #: Its time, in seconds since 1970.
     at: float
+    #: The TaskManager that saw it; empty for the driver.
     worker: str = ""
+    #: The other fields of its kind.
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 

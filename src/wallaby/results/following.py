@@ -26,7 +26,7 @@ from wallaby.observe.log_reading import read_log
 from wallaby.observe.observation import Observation
 from wallaby.observe.units import counted, duration
 from wallaby.relations.reason import NOTHING_TO_DO, Reason
-from wallaby.results.record import QueryHistory, QueryRecord, Where
+from wallaby.results.record import QueryHistory, QueryRecord, QueryState, Where
 
 _log = logging.getLogger("wallaby.queries")
 #: How many queries are remembered, and of how many the observations.
@@ -51,7 +51,7 @@ class FollowedQuery:
         self.number = number
         self.about = about
         self.where = Where.NATIVE
-        self.state = "running"
+        self.state: QueryState = "running"
         self.reasons: list[str] = []
         self._ended = ended
         self._asking = asking
@@ -99,9 +99,9 @@ class FollowedQuery:
         collected.when_over(partial(self._run_ended, weakref.ref(collected)))
 
     def begins_again(self, why: str) -> None:
-        """It is begun again with another plan."""
+        """It is restarted with another plan."""
         self._restarts += 1
-        self._because((f"begun again: {why}",))
+        self._because((f"restarted: {why}",))
 
     def partly_if(self, reasons: Iterable[object]) -> None:
         """Note that Spark runs a part of the query first, if there are reasons for that."""
@@ -135,7 +135,7 @@ class FollowedQuery:
 
     # --- the end -------------------------------------------------------------------------------------
 
-    def finish(self, state: str, rows: int | None = None, error: str = "") -> None:
+    def finish(self, state: QueryState, rows: int | None = None, error: str = "") -> None:
         """It has ended. Only the first call counts."""
         with self._lock:
             if self._seconds is not None:
@@ -223,7 +223,7 @@ class FollowedQuery:
         return self._find()
 
     def settle(self) -> None:
-        """Make the findings, and let go of what they are made of."""
+        """Make the findings, and release the observations from which they are made."""
         if self._findings is None and self.is_over:
             self._findings = self._find(wait_seconds=0.0)
             self._look()
@@ -253,7 +253,7 @@ def current() -> FollowedQuery | None:
 class Counts:
     """What the queries that have ended add up to."""
 
-    ended: dict[tuple[Where, str], int] = field(default_factory=dict)
+    ended: dict[tuple[Where, QueryState], int] = field(default_factory=dict)
     seconds: dict[Where, float] = field(default_factory=dict)
     rows: int = 0
     losses: int = 0
@@ -310,7 +310,7 @@ class FollowedQueries:
             raise
 
     def _whole_of(self, part: About) -> FollowedQuery | None:
-        """The query that a part belongs to. Spark may run it on a thread of its own, and then only one can be meant."""
+        """The query that a part belongs to. Spark may plan it on another thread: then only one query may be running."""
         whole = current()
         with self._lock:
             asked = tuple(self._asked)
@@ -340,7 +340,7 @@ class FollowedQueries:
                 return
             self._warned.add(kind)
         # A warning, because Python shows warnings even if no logging is configured.
-        _log.warning("Spark runs a query: %s. This is said once; engine.history() lists all.", reasons[0])
+        _log.warning("Spark runs a query: %s. This is logged once; engine.history() lists all.", reasons[0])
 
     def find(self, number: int) -> FollowedQuery | None:
         """The query with this number, if it is still known."""
@@ -373,7 +373,7 @@ class FollowedQueries:
 
 
 def _rows_in(answer: object) -> int | None:
-    """How many rows PySpark's answer has, if that can be told."""
+    """The number of rows in PySpark's answer, if it is known."""
     if isinstance(answer, list):
         return sum(getattr(each, "num_rows", 1) for each in answer)
     if hasattr(answer, "num_rows"):

@@ -1,7 +1,7 @@
 """Kept rows: a query that has run to its end, and whose rows stay with the TaskManagers until they are released.
 
 The query's lineage protects the rows: if a TaskManager is lost, others make its rows again. This is the driver's side:
-it waits for the rows, finds their places and number, and releases them.
+it waits for the rows, finds where they are and how many, and releases them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from wallaby.head.head import Head
 from wallaby.lineage.kept import KeptRange, whole_result
 from wallaby.lineage.names import ChannelName, QueryId
 from wallaby.results.awaited import AwaitedRun
+from wallaby.results.lifetime import QueryLifetime
 from wallaby.spark.leaves.run import LeafRun
 
 
@@ -29,7 +30,7 @@ class KeptOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPlaces:
+class LocatedResult:
     """A whole result: its outputs in order, and the addresses of its channels at the time of asking."""
 
     query: QueryId
@@ -53,9 +54,13 @@ class KeptRows(AwaitedRun):
     """One run of a query whose rows are kept. Threads may share it."""
 
     def __init__(
-        self, begun: Collected | LeafRun, head: Callable[[], Head], replanning: Replanning | None
+        self,
+        begun: Collected | LeafRun,
+        head: Callable[[], Head],
+        lifetime: QueryLifetime,
+        replanning: Replanning | None,
     ) -> None:
-        super().__init__(begun, replanning)
+        super().__init__(begun, lifetime, replanning)
         self._find_head = head
         self._lock = threading.Lock()
         self._whole = False
@@ -97,8 +102,8 @@ class KeptRows(AwaitedRun):
         """Can the rows be read?"""
         return self._head is not None and self.query in self._head.kept.queries
 
-    def places(self) -> KeptPlaces:
-        """The places and sizes of the rows.
+    def locate(self) -> LocatedResult:
+        """Find the TaskManagers that hold the rows, and the sizes of the outputs.
 
         Raises:
             KeptResultError: the rows are gone.
@@ -115,4 +120,4 @@ class KeptRows(AwaitedRun):
             for seq, (rows, size_bytes) in enumerate(sizes.get(each.channel) or [(0, 0)] * each.end)
         )
         measured = len(sizes) == len(channels)
-        return KeptPlaces(query, outputs, dict(self._head.kept.addresses(query)), measured)
+        return LocatedResult(query, outputs, dict(self._head.kept.addresses(query)), measured)

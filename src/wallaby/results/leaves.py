@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +16,9 @@ from wallaby.plan.physical import PhysicalPlan
 from wallaby.results.answered import only_this_query_is_interrupted
 from wallaby.results.facts import QueryEvent, RunStats
 from wallaby.results.following import FollowedQuery
-from wallaby.results.result import Result, SparkResult, result_of
+from wallaby.results.lifetime import QueryLifetime
+from wallaby.results.result import Result, result_of
+from wallaby.results.spark_result import SparkResult
 from wallaby.spark.leaves.run import LeafRun
 
 if TYPE_CHECKING:
@@ -31,10 +35,20 @@ class LeafResult(Result):
     is_wholly_native = False
 
     def __init__(
-        self, df: DataFrame, run: LeafRun, *, spark_errors: bool, record: FollowedQuery | None = None
+        self,
+        df: DataFrame,
+        run: LeafRun,
+        lifetime: QueryLifetime,
+        *,
+        spark_errors: bool,
+        record: FollowedQuery | None = None,
     ) -> None:
         self.schema = df.schema
         self._df = df
+        self._follow(lifetime)
+        #: A result that nobody holds any more ends its query; once it is decided, that is another result's task.
+        self._dropped = weakref.finalize(self, _end, run)
+        self._dropped.atexit = False
         self._spark_errors = spark_errors
         self._run = run
         self._record = record
@@ -48,21 +62,26 @@ class LeafResult(Result):
                     outcome = self._run.outcome.result()
                 except BaseException as error:
                     if isinstance(error, KeyboardInterrupt):
-                        self._run.cancel()
-                    if self._record is not None:
-                        self._record.failed(error)
+                        self.cancel()
+                    self._failed(error)
                     raise
             if self._record is not None:
                 self._record.partly((), self._run.seconds)
             if isinstance(outcome, Collected):
                 self._decided = result_of(
-                    self._df, outcome, spark_errors=self._spark_errors, record=self._record
+                    self._df,
+                    outcome,
+                    self._lifetime,
+                    spark_errors=self._spark_errors,
+                    record=self._record,
                 )
             else:
+                self._lifetime.goes_on_after_run()
                 self.native = False
                 if self._record is not None:
                     self._record.on_spark((f"left to Spark while running: {outcome.what}",))
-                self._decided = SparkResult(self._df, record=self._record)
+                self._decided = SparkResult(self._df, self._lifetime, record=self._record)
+            self._dropped.detach()
         return self._decided
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -88,12 +107,6 @@ class LeafResult(Result):
     def _rows_at_hand(self) -> list[pa.RecordBatch] | None:
         """The rows, if all of them have arrived."""
         return None if self._decided is None else self._decided._rows_at_hand()
-
-    def cancel(self) -> None:
-        """Cancel the query and its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
-        self._run.cancel()
-        if self._decided is not None:
-            self._decided.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
@@ -123,3 +136,8 @@ class LeafResult(Result):
     def events(self) -> list[QueryEvent]:
         """The events in the query's log so far."""
         return [] if self._decided is None else self._decided.events
+
+
+def _end(run: LeafRun) -> None:
+    """End a run. This may be called in the middle of anything, also of a call to Spark: so another thread does it."""
+    threading.Thread(target=run.cancel, name="wallaby-cancel", daemon=True).start()

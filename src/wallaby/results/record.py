@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from wallaby.observe.about import shortened
 from wallaby.observe.finding import Finding
 from wallaby.observe.units import counted, duration, number
+
+#: While it runs, and how it may end. `Engine.run_native` leaves a query that is not native to its caller.
+QueryState = Literal["running", "done", "failed", "cancelled", "left to the caller"]
 
 
 class Where(Enum):
@@ -27,32 +30,41 @@ class Where(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRecord:
-    """One query of a session: what it was, where it ran and why, how long it took, and what it lost.
+    """One query of a session: what it was, where it ran and why, how long it took, and what it lost."""
 
-    `state` is running, done, failed or cancelled. `reasons` say why Spark ran the query or a part of it.
-    """
-
+    #: Its number in the session, from 1.
     number: int
+    #: Where it ran.
     where: Where
-    state: str
+    #: `running`, `done`, `failed` or `cancelled`; `left to the caller` if `run_native` did not run it.
+    state: QueryState
+    #: What it was, in a few words: its description, SQL, or action.
     text: str
+    #: Why Spark ran the query or a part of it.
     reasons: tuple[str, ...] = ()
-    #: The time when it began, in seconds since 1970, and how long it has taken.
+    #: The time when it began, in seconds since 1970.
     started: float = 0.0
+    #: How long it took, or has taken so far.
     seconds: float = 0.0
-    #: None if they were not counted.
+    #: The rows of the result; None if they were not counted.
     rows: int | None = None
-    #: The workers that it lost, and how often it recovered from a loss or was begun again.
+    #: The ids of the TaskManagers that it lost.
     lost_workers: tuple[str, ...] = ()
+    #: How often it recovered from a loss without starting over.
     recoveries: int = 0
+    #: How often it was restarted from the beginning.
     restarts: int = 0
+    #: Its SQL text, if it has one.
     sql: str = ""
-    #: The method that was called, and the line of the program that called it.
+    #: The method that was called, such as `collect`.
     action: str = ""
+    #: The line of the program that called it.
     line: str = ""
+    #: The text of the error with which it ended; empty if there was none.
     error: str = ""
     #: The ids of the engine's queries that belong to it; none if Spark ran all of it.
     queries: tuple[str, ...] = ()
+    #: The path of the event log; empty if there is none.
     event_log: str = ""
     _find: Callable[[], tuple[Finding, ...]] = field(default=tuple, repr=False, compare=False)
 

@@ -7,11 +7,8 @@ zones are exactly those of `toArrow`, `toPandas` and `collect`.
 from __future__ import annotations
 
 import logging
-import time
-import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +16,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from wallaby.catalyst.spark_versions import arrow_schema
-from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
+from wallaby.errors import (
+    DoubtfulValueError,
+    HandOverError,
+    InvalidArgumentError,
+    QueryError,
+    QueryTimeoutError,
+)
 from wallaby.frontend.replanning import Replanning
 from wallaby.head.collected import Collected
 from wallaby.observe.finding import Finding
@@ -28,8 +31,9 @@ from wallaby.plan.physical import PhysicalPlan
 from wallaby.results.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.results.facts import QueryEvent, RunStats, event_of, stats_of
 from wallaby.results.following import FollowedQuery
+from wallaby.results.lifetime import QueryLifetime
 from wallaby.results.shown import shown_result
-from wallaby.spark.bypass import on_spark, spark_alone
+from wallaby.results.spark_run import SparkRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +71,7 @@ class Result:
         self,
         df: DataFrame,
         collected: Collected,
+        lifetime: QueryLifetime,
         *,
         spark_errors: bool = False,
         replanning: Replanning | None = None,
@@ -74,6 +79,7 @@ class Result:
     ) -> None:
         self.schema = df.schema
         self._df = df
+        self._follow(lifetime)
         self._record = record
         self._spark_errors = spark_errors
         self._replanning = replanning
@@ -81,8 +87,12 @@ class Result:
         self._arrow_schema = arrow_schema(df.schema)
         self._whole: list[pa.RecordBatch] | None = None
         #: Spark's run of the query, if it was left to Spark, and the reason.
-        self._sparks: SparkResult | None = None
+        self._sparks: SparkRun | None = None
         self._left: QueryError | None = None
+
+    def _follow(self, lifetime: QueryLifetime) -> None:
+        self._lifetime = lifetime
+        weakref.finalize(self, lifetime.give_up).atexit = False
 
     def _begin(self, collected: Collected) -> None:
         self._collected = collected
@@ -94,7 +104,13 @@ class Result:
 
     def _begins_again(self, error: QueryError) -> bool:
         """Has the query begun again, with a plan that avoids this error? Only if the client has no rows yet."""
-        collected = None if self._replanning is None else self._replanning.after(error)
+        self._lifetime.goes_on_after_run()
+        try:
+            collected = None if self._replanning is None else self._replanning.after(error)
+        except BaseException as why:
+            self._lifetime.cancel()  # it may have begun
+            self._failed(why)
+            raise
         if collected is not None:
             if self._record is not None:
                 self._record.begins_again(error.what)
@@ -141,12 +157,18 @@ class Result:
                 self._raise_as_spark(error)
                 raise
             self._leave_to_spark(error)
-            table: pa.Table = self._from_spark(SparkResult.arrow)
+            table: pa.Table = self._from_spark(SparkRun.arrow)
             yield from table.cast(self._arrow_schema).to_batches()
 
     def _is_sparks(self, error: QueryError) -> bool:
         """Should Spark decide how this query ends? Always, if a value is in doubt."""
         return isinstance(error, DoubtfulValueError) or (self._spark_errors and error.is_of_data)
+
+    def _failed(self, error: BaseException) -> None:
+        """Note that the query has failed or was cancelled."""
+        self._lifetime.finish(error)
+        if self._record is not None:
+            self._record.failed(error)
 
     def _leave_to_spark(self, error: QueryError) -> None:
         """Let Spark answer from here on, with rows or an error. The client must not have any rows yet."""
@@ -156,9 +178,9 @@ class Result:
         self._left = error
         if self._record is not None:
             self._record.on_spark((f"left to Spark while running: {error.what}",))
-        self._sparks = SparkResult(self._df, alone=True, record=self._record)
+        self._sparks = SparkRun(self._df, self._lifetime, alone=True, record=self._record)
 
-    def _from_spark(self, ask: Callable[[SparkResult], Any]) -> Any:
+    def _from_spark(self, ask: Callable[[SparkRun], Any]) -> Any:
         assert self._sparks is not None, "it was left to Spark"
         try:
             return ask(self._sparks)
@@ -171,12 +193,15 @@ class Result:
             self._record.failed(error)
         if detail := error.fields.get("detail"):
             _log.error("%s %s", error.what, detail)
-        if not (self._spark_errors and error.is_of_spark_too):
-            return
         try:
-            SparkResult(self._df, alone=True).drain()
+            if self._spark_errors and error.is_of_spark_too:
+                SparkRun(self._df, self._lifetime, alone=True).drain()
+        except QueryTimeoutError:
+            return  # it has failed already, and only Spark's words for that would take too long
         except (PySparkException, Py4JError) as sparks:
             raise sparks from error
+        finally:
+            self._lifetime.finish(error)
 
     def arrow(self) -> pa.Table:
         """Return all rows as an Arrow table, exactly as `DataFrame.toArrow` gives it.
@@ -185,7 +210,7 @@ class Result:
             InvalidArgumentError: the rows have already been read as a stream.
             QueryError: the query failed or was cancelled.
         """
-        return self._whole_as(lambda known: known.toArrow(), SparkResult.arrow)
+        return self._whole_as(lambda known: known.toArrow(), SparkRun.arrow)
 
     def rows(self) -> list[Row]:
         """Return all rows as PySpark rows, exactly as `DataFrame.collect` gives them.
@@ -194,7 +219,7 @@ class Result:
             InvalidArgumentError: the rows have already been read as a stream.
             QueryError: the query failed or was cancelled.
         """
-        rows: list[Row] = self._whole_as(lambda known: known.collect(), SparkResult.rows)
+        rows: list[Row] = self._whole_as(lambda known: known.collect(), SparkRun.collect)
         return rows
 
     def pandas(self) -> pd.DataFrame:
@@ -204,10 +229,10 @@ class Result:
             InvalidArgumentError: the rows have already been read as a stream.
             QueryError: the query failed or was cancelled.
         """
-        frame: pd.DataFrame = self._whole_as(lambda known: known.toPandas(), SparkResult.pandas)
+        frame: pd.DataFrame = self._whole_as(lambda known: known.toPandas(), SparkRun.pandas)
         return frame
 
-    def _whole_as(self, here: Callable[[Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
+    def _whole_as(self, here: Callable[[Answered], Any], there: Callable[[SparkRun], Any]) -> Any:
         """All rows, from the engine or, if it has left the query to Spark, from Spark itself."""
         if self._sparks is None:
             self._await_all()
@@ -220,9 +245,7 @@ class Result:
 
         A query that has ended is not affected.
         """
-        self._collected.cancel()
-        if self._sparks is not None:
-            self._sparks.cancel()
+        self._lifetime.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
@@ -323,7 +346,7 @@ class Result:
         """The batches, as PySpark collects them before it makes Arrow tables or pandas frames of them."""
         batches: list[pa.RecordBatch] = self._whole_as(
             lambda known: known._collect_as_arrow(*arguments, **named),
-            lambda sparks: sparks._collect_as_arrow(*arguments, **named),
+            lambda sparks: sparks.batches(*arguments, **named),
         )
         return batches
 
@@ -331,6 +354,7 @@ class Result:
 def result_of(
     df: DataFrame,
     collected: Collected,
+    lifetime: QueryLifetime,
     *,
     spark_errors: bool,
     replanning: Replanning | None = None,
@@ -338,106 +362,19 @@ def result_of(
 ) -> Result:
     """The result of a query that has been submitted."""
     try:
-        return Result(df, collected, spark_errors=spark_errors, replanning=replanning, record=record)
+        return Result(
+            df, collected, lifetime, spark_errors=spark_errors, replanning=replanning, record=record
+        )
     except BaseException:
         collected.cancel()  # its rows can no longer be taken
         raise
 
 
-class SparkResult(Result):
-    """A query that Spark runs when its rows are requested."""
-
-    native = False
-    is_wholly_native = False
-
-    def __init__(self, df: DataFrame, *, alone: bool = False, record: FollowedQuery | None = None) -> None:
-        """With `alone`, Spark runs the whole query: running parts in the TaskManagers has been tried."""
-        self.schema = df.schema
-        self._df = df
-        self._record = record
-        self._alone = alone
-        self._tag = f"wallaby-result-{uuid.uuid4().hex[:12]}"
-        self._seconds = 0.0
-        self._rows: int | None = None
-        self._cancelled = self._over = False
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give all rows at once."""
-        return iter(self.arrow().to_batches())
-
-    def arrow(self) -> pa.Table:
-        """`DataFrame.toArrow`."""
-        table: pa.Table = self._ask(self._df.toArrow)
-        self._rows = table.num_rows
-        return table
-
-    def rows(self) -> list[Row]:
-        """`DataFrame.collect`."""
-        rows: list[Row] = self._ask(self._df.collect)
-        self._rows = len(rows)
-        return rows
-
-    def pandas(self) -> pd.DataFrame:
-        """`DataFrame.toPandas`."""
-        frame: pd.DataFrame = self._ask(self._df.toPandas)
-        self._rows = len(frame)
-        return frame
-
-    def _rows_at_hand(self) -> None:
-        """None: Spark's rows are not kept here."""
-        return
-
-    def drain(self) -> None:
-        """Run the query, and drop the rows where they are produced."""
-        self._ask(lambda: self._df._jdf.queryExecution().toRdd().count())
-
-    def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
-        """As PySpark collects batches."""
-        collect: Callable[..., Any] = self._df._collect_as_arrow  # type: ignore[assignment]  # not a column
-        batches: list[pa.RecordBatch] = self._ask(lambda: collect(*arguments, **named))
-        return batches
-
-    def cancel(self) -> None:
-        """Cancel its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
-        self._cancelled = True
-        self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
-
-    def _observed_stats(self) -> None:
-        """None: Spark observes its own queries."""
-        return
-
-    @property
-    def plan(self) -> None:
-        """None: the engine has no plan for it."""
-        return
-
-    @property
-    def is_over(self) -> bool:
-        """Whether Spark has run it, successfully or not."""
-        return self._over
-
-    @property
-    def events(self) -> list[QueryEvent]:
-        """None: Spark has its own event log."""
-        return []
-
-    @property
-    def stats(self) -> RunStats:
-        """The few figures that are known here."""
-        return RunStats(native=False, rows=self._rows, seconds=round(self._seconds, 3))
-
-    def _ask(self, action: Callable[[], Any]) -> Any:
-        context = self._df.sparkSession.sparkContext
-        started = time.monotonic()
-        context.addJobTag(self._tag)
-        try:
-            with on_spark(), spark_alone(context) if self._alone else nullcontext():
-                return action() if self._record is None else self._record.answered_by_spark(action)
-        except (PySparkException, Py4JError) as error:
-            if self._cancelled:
-                raise QueryCancelledError("The query was cancelled while Spark ran it.") from error
-            raise
-        finally:
-            context.removeJobTag(self._tag)
-            self._seconds = time.monotonic() - started
-            self._over = True
+def may_go_on(spark_errors: bool, replanning: Replanning | None, error: BaseException) -> bool:
+    """May the query go on after this error, with another plan or on Spark, when its client asks for rows?"""
+    if not isinstance(error, QueryError):
+        return False
+    if replanning is not None and replanning.avoids(error):
+        return True
+    is_sparks = spark_errors and (error.is_of_data or error.is_of_spark_too)
+    return is_sparks or isinstance(error, DoubtfulValueError | HandOverError)

@@ -51,8 +51,8 @@ def check_session(spark: object) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise AttachError(
                 "Cannot attach to a Spark Connect session: its queries are planned and run by the server.",
-                fix="Leave this call out, and start the server with `wallaby connect`, or with wallaby.serve(spark) in "
-                "its own program; then its clients use Wallaby as they are.",
+                fix="Remove this call and start the server with `wallaby connect`, or with wallaby.serve(spark) in a "
+                "program of its own. Clients then use Wallaby unchanged.",
             )
         raise AttachError(
             f"Cannot attach to {type(spark).__name__}.", fix="Use a classic SparkSession, without remote()."
@@ -63,7 +63,7 @@ def check_session(spark: object) -> None:
 
 
 def needs_encryption(cluster: Cluster) -> str:
-    """The setting by which Spark encrypts network traffic; empty if it does not, or if there is no traffic."""
+    """The setting by which Spark encrypts network traffic; empty if it does not, or if all is on one host."""
     return "" if cluster.is_one_host else next((key for key in _ENCRYPTION if cluster.is_on(key)), "")
 
 
@@ -74,7 +74,7 @@ def _check_speculation(cluster: Cluster) -> None:
         if cluster.setting(key):
             raise _refused(
                 key,
-                "it lets Spark start a second copy of a long task, and a TaskManager is one",
+                "Spark would start second copies of TaskManagers, because they look like slow tasks",
                 f"Unset {key}",
             )
 
@@ -85,7 +85,7 @@ def _check_idle(cluster: Cluster) -> None:
     if cluster.is_on(key) and idle_seconds > 0:
         raise _refused(
             key,
-            "it lets Spark kill Python workers that send nothing for a long time, and a TaskManager sends nothing",
+            "Spark would kill TaskManagers, because they look like idle Python workers",
             f"Set {key}=false, or spark.python.worker.idleTimeoutSeconds=0",
         )
 
@@ -96,7 +96,7 @@ def _check_reaper(cluster: Cluster) -> None:
     if cluster.is_on("spark.task.reaper.enabled") and 0 <= timeout_seconds < REAPER_SECONDS_MIN:
         raise _refused(
             key,
-            "it lets Spark kill an executor whose task has not ended this soon after being cancelled",
+            "Spark would kill an executor whose TaskManager needs longer to end after it is cancelled",
             f"Set it to {REAPER_SECONDS_MIN:g}s or more, or to -1",
         )
 
@@ -105,14 +105,14 @@ def _check_encryption(cluster: Cluster, settings: Settings) -> None:
     if cluster.is_on("spark.io.encryption.enabled"):
         raise _refused(
             "spark.io.encryption.enabled",
-            "it promises that spilled data is encrypted, and Wallaby does not encrypt what it spills",
+            "it promises that spilled data is encrypted, but Wallaby does not encrypt what it spills",
             "Set it to false, or put spark.local.dir on an encrypted disk instead",
         )
     key = needs_encryption(cluster)
     if key and not settings.gcs_url.startswith("rediss://"):
         raise _refused(
             key,
-            "it promises encryption on the network, and the embedded Redis has no TLS",
+            "it promises encryption on the network, but the embedded Redis has no TLS",
             "Set spark.wallaby.gcs.url to a Redis of your own, with TLS (rediss://…); data then goes over TLS too",
         )
 
@@ -120,16 +120,14 @@ def _check_encryption(cluster: Cluster, settings: Settings) -> None:
 def _check_address(settings: Settings) -> None:
     if parse_address(settings.gcs_url).password if settings.gcs_url else None:
         raise ConfigurationError(
-            "spark.wallaby.gcs.url holds a password, and Spark's UI and event log show it.",
+            "spark.wallaby.gcs.url contains a password, which Spark's UI and event log show.",
             fix="Set spark.wallaby.gcs.password, which they hide.",
             key="spark.wallaby.gcs.url",
         )
 
 
 def _refused(key: str, why: str, fix: str) -> AttachError:
-    return AttachError(
-        f"Wallaby does not attach under this setting of {key}: {why}.", fix=f"{fix}.", setting=key
-    )
+    return AttachError(f"Wallaby cannot attach with this value of {key}: {why}.", fix=f"{fix}.", setting=key)
 
 
 def _seconds(text: str | None, default: float) -> float:

@@ -20,16 +20,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from wallaby.config.settings import Settings
 from wallaby.errors import AttachError
-from wallaby.worker.memory.cgroup import CGROUPS, OWN, groups
+from wallaby.spark.memory.host import left_bytes
+from wallaby.spark.memory.pods import PodMemory, spark_bytes, spark_bytes_without_unit
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -38,12 +37,10 @@ _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*\]")
-_BYTES = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
-_UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40}
 #: The default share of all TaskManagers together in the memory that the JVMs leave on the host.
 MEMORY_SHARE = 0.5
-#: The least that counts as left for TaskManagers, even if the host has nothing left: with less, nothing would start.
-LEFT_BYTES_MIN = 1 << 29
+#: How many executors Spark starts on Kubernetes unless it is told.
+KUBERNETES_EXECUTORS = 2
 #: If the number of executors is unknown: the cluster counts as complete when no executor has come for this long.
 STEADY_SECONDS = 1.0
 _POLL_SECONDS = 0.05
@@ -97,6 +94,11 @@ class Cluster:
         return self.is_local or _LOCAL_CLUSTER.fullmatch(self.master) is not None
 
     @property
+    def is_kubernetes(self) -> bool:
+        """Are executors pods of Kubernetes?"""
+        return self.master.startswith("k8s://")
+
+    @property
     def is_dynamic(self) -> bool:
         """Do executors come and go with the load?"""
         return self.is_on("spark.dynamicAllocation.enabled")
@@ -127,7 +129,7 @@ class Cluster:
         )
 
     def is_decommissioned(self, executor: str) -> bool:
-        """Is Spark decommissioning this executor? There is no event for that, so Spark has to be asked."""
+        """Is Spark decommissioning this executor? No event tells, so this asks Spark."""
         if not self.is_on(DECOMMISSION):
             return False
         jsc: Any = self._context._jsc
@@ -158,9 +160,14 @@ class Cluster:
             time.sleep(_POLL_SECONDS)
         if not found:
             asked = ", although dynamic allocation had a task waiting for one" if self.is_dynamic else ""
+            where = (
+                "Look why the executors' pods do not start (kubectl describe pods -l spark-role=executor)"
+                if self.is_kubernetes
+                else "Check the master's page for free cores and memory"
+            )
             raise AttachError(
                 f"No executor of {self.master} started within {limit_seconds:g} s{asked}.",
-                fix="Check the master's page for free cores and memory, or raise spark.wallaby.attachTimeout.",
+                fix=f"{where}, or raise spark.wallaby.attachTimeout.",
             )
         return found
 
@@ -171,7 +178,8 @@ class Cluster:
             return int(cluster[1])
         cores, each = self._conf.get("spark.cores.max"), self._conf.get("spark.executor.cores")
         by_cores = int(cores) // int(each) if cores and each else 0
-        return int(self._conf.get("spark.executor.instances") or "0") or by_cores
+        by_default = KUBERNETES_EXECUTORS if self.is_kubernetes and not self.is_dynamic else 0
+        return int(self._conf.get("spark.executor.instances") or "0") or by_cores or by_default
 
     # --- size ----------------------------------------------------------------------------------------
 
@@ -192,7 +200,7 @@ class Cluster:
                 setting="spark.executor.cores",
             )
         threads = settings.threads or max(cores // per_executor, 1)
-        memory = settings.memory or self._memory(executors, count, per_executor)
+        memory = self._memory(settings, executors, count, per_executor)
         return Size(count, threads, memory, per_executor, leaves_slot=left >= task_cpus)
 
     def _size_local(self, settings: Settings, slots_text: str | None) -> Size:
@@ -208,9 +216,16 @@ class Cluster:
         threads = settings.threads or max(cores // count, 1)
         return Size(count, threads, memory, 0, leaves_slot=slots > count)
 
-    def _memory(self, executors: tuple[Executor, ...], count: int, per_executor: int) -> int:
-        """Spark's memory for Python if it is set, otherwise a share of what a host like this one has left."""
-        allotted = _bytes(self._conf.get("spark.executor.pyspark.memory") or "")
+    def _memory(
+        self, settings: Settings, executors: tuple[Executor, ...], count: int, per_executor: int
+    ) -> int:
+        """The given budget, or Spark's memory for Python, or a share of what a host like this one or a pod has left."""
+        if self.is_kubernetes:
+            pod = PodMemory.of(self.setting)
+            return pod.budget(settings.memory, settings.memory_allowance, per_executor, MEMORY_SHARE)
+        if settings.memory:
+            return settings.memory
+        allotted = spark_bytes(self._conf.get("spark.executor.pyspark.memory") or "")
         if allotted:
             return allotted // per_executor
         hosts = Counter(executor.host for executor in executors)
@@ -221,13 +236,11 @@ class Cluster:
     def result_bytes_max(self) -> int:
         """How much of one result the driver may hold, according to Spark's setting; 0: no limit."""
         text = self._conf.get("spark.driver.maxResultSize") or "1g"
-        match = _BYTES.fullmatch(text.strip())
-        # Unlike memory sizes, this one is in bytes if it has no unit.
-        return (int(match[1]) if not match[2] else _bytes(text)) if match else 0
+        return spark_bytes_without_unit(text)
 
     def _jvm_bytes(self, of: str) -> int:
         """The maximum heap of a JVM, the driver's or an executor's."""
-        return _bytes(self._conf.get(f"spark.{of}.memory") or "1g")
+        return spark_bytes(self._conf.get(f"spark.{of}.memory") or "1g")
 
     # --- addresses and interpreters ------------------------------------------------------------------
 
@@ -235,7 +248,9 @@ class Cluster:
         """The address of this host to listen on: loopback if everything is on this host, otherwise Spark's own."""
         if self.is_one_host:
             return LOOPBACK
-        name = self._conf.get("spark.driver.host") or socket.gethostname()
+        of_pod = self._pod_address()
+        key = "spark.driver.bindAddress" if of_pod else "spark.driver.host"
+        name = of_pod or self._conf.get(key) or socket.gethostname()
         try:
             address = socket.gethostbyname(name.strip("[]")) if ":" not in name else name.strip("[]")
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -245,8 +260,8 @@ class Cluster:
         except (OSError, ValueError) as error:
             raise AttachError(
                 f"Cannot listen on {name}, the driver's address for executors: {error}.",
-                fix="Set spark.driver.host to an address of the driver's host that executors can reach.",
-                setting="spark.driver.host",
+                fix=f"Set {key} to an address of the driver's host that executors can reach.",
+                setting=key,
             ) from error
         if unspecified:
             raise AttachError(
@@ -255,6 +270,19 @@ class Cluster:
                 setting="spark.driver.host",
             )
         return address
+
+    def _pod_address(self) -> str:
+        """The address of the driver's pod, if Spark has its executors use that instead of the name of a service.
+
+        The name may not be known yet while the pod starts.
+        """
+        uses_it = (self._conf.get("spark.kubernetes.executor.useDriverPodIP") or "true").lower() == "true"
+        address = self._conf.get("spark.driver.bindAddress") or ""
+        try:
+            is_one = not ipaddress.ip_address(address.strip("[]")).is_unspecified
+        except ValueError:
+            return ""
+        return address if self.is_kubernetes and uses_it and is_one else ""
 
     def local_directories(self) -> str:
         """Spark's local directories on this host, separated by commas."""
@@ -294,18 +322,3 @@ def _asking_for_an_executor(context: SparkContext) -> Iterator[None]:
     finally:
         context.cancelJobsWithTag(tag)
         asking.join(ASK_END_SECONDS)
-
-
-def _bytes(text: str) -> int:
-    """A size in Spark's notation, in which a bare number means MiB."""
-    match = _BYTES.fullmatch(text.strip())
-    return int(match[1]) << _UNITS[match[2].lower()] if match else 0
-
-
-def left_bytes(reserved: int, cgroups: Path = CGROUPS, own: Path = OWN) -> int:
-    """The memory of this host, within its control groups, that JVMs leave. Unused pages of files count as free."""
-    available = int(psutil.virtual_memory().available)
-    limited = [
-        group.limit_bytes - group.used_bytes + group.inactive_file_bytes for group in groups(cgroups, own)
-    ]
-    return max(min(available, *limited, available) - reserved, LEFT_BYTES_MIN)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 
-from wallaby.catalyst.java import load_class, new_object
+from wallaby.catalyst.janino import load_class, new_object
 from wallaby.errors import GcsError
 from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
@@ -112,7 +112,7 @@ class ConnectProgress:
         self._advance(reported, int(reported.tasks * stands.splits_read / max(stands.splits, 1)))
 
     def _advance(self, reported: _Reported, done: int) -> None:
-        """Say how many tasks have ended. A recovery may have fewer; those were told already."""
+        """Report how many tasks have ended, unless that is fewer than before because of a recovery."""
         if done > reported.done:
             assert reported.stage is not None, "it has begun"
             self._java.advance(reported.stage, done - reported.done)

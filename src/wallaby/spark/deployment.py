@@ -210,7 +210,7 @@ class Deployment:
                 trouble = self._hosting.trouble
                 raise AttachError(
                     f"Only {there} of {self.size.count} TaskManagers came up in {waited:.0f} s."
-                    + (f" The last trouble: {trouble}" if trouble else ""),
+                    + (f" Last error: {trouble}" if trouble else ""),
                     fix=_fix(trouble),
                 )
             time.sleep(_POLL_SECONDS)

@@ -3,7 +3,7 @@
 A single job of N tasks would fail as a whole when one task fails too often, and barrier mode starts and fails as a
 whole. So each TaskManager is its own job, with a tag by which all of them can be cancelled. Losing one is normal: Spark
 itself, or the thread here, submits another, which is a new worker with a new id. Under `local[n]`, where TaskManagers
-occupy slots, the job stays and starts another by itself (`worker.succession_here`).
+occupy slots, the job stays and starts another by itself (`worker.slot_keeper`).
 
 On clusters a job names its preferred executor, the one with the fewest TaskManagers, and requests a hundredth of a CPU,
 so that all TaskManagers of an executor together take at most one slot from Spark's own work. (They do take one: Spark

@@ -1,4 +1,4 @@
-"""Settings that were made and have no effect beside the others: whoever made them learns of it when an engine attaches.
+"""Warn, when an engine attaches, of settings that have no effect beside the others.
 
 They are no errors, because one configuration often serves several engines, of which only some use a Redis of their own
 or a durable store.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from wallaby.catalyst.java import load_class, new_object
+from wallaby.catalyst.janino import load_class, new_object
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 class LiveTab:
     """The tab of one engine, until `remove`."""
 
-    def __init__(self, context: SparkContext, port: int) -> None:
+    def __init__(self, context: SparkContext, page: str) -> None:
         gateway: Any = context._gateway
         jsc: Any = context._jsc
         self._tab: Any = None
         try:
             made = load_class(gateway.jvm, "wallaby.spark", "LiveTab")
             if jsc.sc().ui().isDefined():
-                found = new_object(gateway, gateway.jvm, made, jsc.sc(), tab_text(port))
+                found = new_object(gateway, gateway.jvm, made, jsc.sc(), tab_text(page))
                 found.show()
                 self._tab = found
         except (Py4JError, OSError) as error:
@@ -46,9 +46,9 @@ class LiveTab:
         self._tab = None
 
 
-def tab_text(port: int) -> str:
-    """What the tab says, as HTML."""
-    address = escape(f"http://127.0.0.1:{port}/")
+def tab_text(page: str) -> str:
+    """The text of the tab, as HTML. It names the address of the page."""
+    address = escape(page)
     return (
         '<div class="container-fluid">'
         "<p>The live page shows what the engine of this application does: queries with their stages, TaskManagers, "

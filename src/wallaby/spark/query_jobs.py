@@ -11,18 +11,15 @@ import atexit
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from wallaby.batches.stopping import stop, stoppable
-from wallaby.catalyst.java import load_class
+from wallaby.catalyst.janino import load_class
 from wallaby.config.registry import PREFIX
-from wallaby.errors import QueryError, SparkCancelledError, WallabyError
+from wallaby.errors import SparkCancelledError, WallabyError
 from wallaby.observe.about import About
 from wallaby.spark.about import calling
 
@@ -34,6 +31,9 @@ _log = logging.getLogger(__name__)
 DESCRIPTION = "Wallaby query"
 #: How long one call waits for a job that Spark has ended.
 WAIT_MS = 30_000
+#: How often in a row Spark may fail to report cancellations before nobody asks it any more, and the pause between.
+FAILURES_MAX = 30
+PAUSE_SECONDS = 1.0
 #: How long `close` waits for the two threads.
 END_SECONDS = 2.0
 
@@ -83,30 +83,6 @@ class QueryJob:
         self._finish(self, None if error is None else str(error))
 
 
-class PlanningJob:
-    """A query that is being planned. It becomes a job when planning may take long; queries left to Spark never do."""
-
-    def __init__(self, begin: Callable[[], QueryJob]) -> None:
-        self._begin = begin
-        self._job: QueryJob | None = None
-
-    def begin(self) -> QueryJob:
-        """Begin its job, if that has not happened. Cancelling the job stops the planning at the next file."""
-        if self._job is None:
-            self._job = self._begin()
-            self._job.on_cancel(self._stop)
-        return self._job
-
-    def finish(self, error: BaseException | None = None) -> None:
-        """End the job of a query that is left to Spark, or whose planning failed."""
-        if self._job is not None:
-            self._job.finish(error)
-
-    def _stop(self, error: WallabyError) -> None:
-        assert isinstance(error, QueryError), "a cancellation is an error of the query"
-        stop(self, error)
-
-
 class QueryJobs:
     """The jobs of one engine's queries."""
 
@@ -115,10 +91,12 @@ class QueryJobs:
         self._context = context
         self._spared = spared
         self._java: Any = None
-        self._lock = threading.Lock()
+        #: A result that nobody holds any more ends its job, and that may happen in the middle of anything.
+        self._lock = threading.RLock()
         self._running: dict[int, QueryJob] = {}
         self._over: queue.SimpleQueue[tuple[int, str | None] | None] = queue.SimpleQueue()
         self._closed = False
+        self._ending = threading.Event()
         self._threads = [
             threading.Thread(target=work, name=f"wallaby-jobs-{name}", daemon=True)
             for name, work in (("watch", self._watch), ("finish", self._finish_all))
@@ -155,17 +133,6 @@ class QueryJobs:
             self._running[job.number] = job
         return job
 
-    @contextmanager
-    def planning(self, session: SparkSession, about: About) -> Iterator[PlanningJob]:
-        """Let Spark cancel a query while this thread plans it."""
-        planning = PlanningJob(partial(self.begin, session, about))
-        try:
-            with stoppable(planning):
-                yield planning
-        except BaseException as error:
-            planning.finish(error)
-            raise
-
     def settings(self, session: SparkSession) -> dict[str, str]:
         """The session's `spark.wallaby.*` entries, in one call."""
         words = str(self._java.settings(session._jsparkSession, PREFIX)).split("\0")[1:]
@@ -177,8 +144,9 @@ class QueryJobs:
             if self._closed or self._java is None:
                 return
             self._closed = True
+            self._ending.set()
             atexit.unregister(self.close)
-            for number in self._running:
+            for number in list(self._running):
                 self._over.put((number, "The engine was closed while the query ran."))
             self._running.clear()
         self._over.put(None)
@@ -200,29 +168,42 @@ class QueryJobs:
         while (over := self._over.get()) is not None:
             try:
                 self._java.finish(*over)
-            except (Py4JError, OSError) as error:
-                _log.debug("Spark no longer accepts the ends of queries: %s", type(error).__name__)
-                return
+            except (Py4JError, OSError) as error:  # the next may succeed
+                _log.debug("Spark does not accept the end of a query: %s", type(error).__name__)
 
     def _watch(self) -> None:
+        """Pass on what Spark cancels. One failure must not end this: no later query could be cancelled."""
+        failures = 0
         while not self._closed:
             try:
                 end = self._java.next(WAIT_MS)
-                if end is None:
-                    continue
-                number, error = int(end[0]), self._error(end[1])
-            except (Py4JError, OSError) as gone:
-                _log.debug("Spark no longer reports cancellations: %s", type(gone).__name__)
-                return
+                number = None if end is None else int(end[0])
+            except (Py4JError, OSError) as failure:
+                failures += 1
+                _log.debug("Spark does not report cancellations: %s", type(failure).__name__)
+                if failures >= FAILURES_MAX or self._context._jsc is None:  # Spark has ended
+                    return
+                self._ending.wait(PAUSE_SECONDS)
+                continue
+            failures = 0
+            if number is None:
+                continue
             with self._lock:
                 job = self._running.get(number)
             if job is not None:
-                job.cancelled(error)
+                job.cancelled(self._error(number, end[1]))
 
-    def _error(self, exception: Any) -> SparkCancelledError:
-        parameters = dict(self._jvm.PythonErrorUtils.getMessageParameters(exception) or {})
+    def _error(self, number: int, exception: Any) -> SparkCancelledError:
+        """What Spark says about a job that it has ended, as an error of ours."""
+        try:
+            parameters = dict(self._jvm.PythonErrorUtils.getMessageParameters(exception) or {})
+        except (Py4JError, OSError):  # only errors with a condition have parameters
+            parameters = {}
         if "jobId" in parameters:
             what = f"Job {parameters['jobId']} cancelled {parameters.get('reason', '')}".rstrip() + "."
-        else:
+            return SparkCancelledError(what, java_exception=exception, **parameters)
+        try:
             what = str(exception.getMessage())
+        except (Py4JError, OSError):
+            what = f"Spark ended job {number}."
         return SparkCancelledError(what, java_exception=exception, **parameters)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from wallaby.catalyst.java import load_class, new_object
+from wallaby.catalyst.janino import load_class, new_object
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -19,7 +19,7 @@ from wallaby.head.submission import Submission
 from wallaby.spark.deployment import Deployment
 
 _log = logging.getLogger(__name__)
-#: How long a query that is to be run again waits between two attempts to find a usable store.
+#: How long a query that is to be restarted waits between two attempts to find a usable store.
 _PAUSE_SECONDS = 0.5
 
 
@@ -35,7 +35,7 @@ class Succession:
         """Make the first deployment.
 
         `make` gets the names of earlier deployments; `taken` is called with each deployment once it is the present one.
-        A store may be away, or be a replica, for a while after it was lost: a query that is to be run again waits that
+        A store may be away, or be a replica, for a while after it was lost: a query that is to be restarted waits that
         long.
         """
         self._make = make

@@ -134,9 +134,31 @@ def normalized(sql: str, type_: DataType) -> str:
     """A value in which -0.0 counts as 0.0, wherever it has floating-point numbers."""
     if type_.is_floating:
         return case([(f"{sql} = 0", cast("0", type_))], sql)
-    if type_.is_nested and any(part.is_floating for part in parts_of(type_)):
+    if has_zeros(type_):
         return rebuilt(sql, type_, normalized)
     return sql
+
+
+def with_signs(sql: str, type_: DataType) -> str:
+    """A form of a value that keeps the signs of its zeros where DuckDB stores it as a sort key, in which they are lost.
+
+    Aggregates that choose one of several nested values store it so. `without_signs` gives the value back.
+    """
+    if type_.is_floating:
+        return struct_sql([sql, f"{sql} = 0 AND signbit({sql})"])
+    return rebuilt(sql, type_, with_signs) if has_zeros(type_) else sql
+
+
+def without_signs(sql: str, type_: DataType) -> str:
+    """The value of which `with_signs` is a form."""
+    if type_.is_floating:
+        return case([(field_sql(sql, 1), cast("'-0.0'", type_))], field_sql(sql, 0))
+    return rebuilt(sql, type_, without_signs) if has_zeros(type_) else sql
+
+
+def has_zeros(type_: DataType) -> bool:
+    """Is it a nested type whose values may contain floating-point numbers, and so zeros of both signs?"""
+    return type_.is_nested and any(part.is_floating for part in parts_of(type_))
 
 
 def rebuilt(sql: str, type_: DataType, change: Callable[[str, DataType], str]) -> str:

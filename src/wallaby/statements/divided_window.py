@@ -14,7 +14,7 @@ from wallaby.relations.relation import Window
 from wallaby.sql.types import column_name
 from wallaby.sql.words import case, column_identifier, identifier, text
 from wallaby.statements.window import sort_key_sql
-from wallaby.statements.window_plan import CallPlan, PortionEdge, RowPlace, Slot, call_plan
+from wallaby.statements.window_plan import CallPlan, FramedPart, PortionEdge, RowPlace, call_plan
 
 #: The columns of a table of edges, beside the parts: which edge, of which portion, with the number of which group.
 _EDGE: Final = identifier("edge")
@@ -65,8 +65,10 @@ class DividedWindow:
     def __init__(self, window: Window, plans: Sequence[CallPlan]) -> None:
         self._window = window
         self._plans = plans
-        slots = dict.fromkeys(slot for plan in plans for slot in plan.slots)
-        self._slots: dict[Slot, str] = {slot: identifier(f"part {n}") for n, slot in enumerate(slots)}
+        framed_parts = dict.fromkeys(framed for plan in plans for framed in plan.parts)
+        self._names: dict[FramedPart, str] = {
+            framed: identifier(f"part {n}") for n, framed in enumerate(framed_parts)
+        }
         self._magnitudes = [plan.magnitude for plan in plans if plan.magnitude is not None]
         #: How many rows before and after a portion its functions see.
         self.tail = max((plan.tail for plan in plans), default=0)
@@ -77,7 +79,7 @@ class DividedWindow:
         self._continued = [
             edge
             for edge in PortionEdge
-            if any(edge in (slot.reach.before, slot.reach.after) for slot in slots)
+            if any(edge in (framed.reach.before, framed.reach.after) for framed in framed_parts)
         ]
         #: Does a portion need the edges of others?
         self.has_edges = bool(self._continued)
@@ -121,7 +123,7 @@ class DividedWindow:
         return _select((f"{sort_key_sql(key)} AS {place.sql}" for key, place in keys), identifier(rows))
 
     def magnitudes_sql(self, rows: str) -> str | None:
-        """The sums that must not become too large, each in a column; None: there are none."""
+        """The sums that must not become too large, each in a column; None if no function has such sums."""
         if not self._magnitudes:
             return None
         sums = (f"coalesce({sql}, 0) AS {identifier(f'sum {n}')}" for n, sql in enumerate(self._magnitudes))
@@ -129,7 +131,7 @@ class DividedWindow:
 
     def edges_sql(self, rows: str, portion: Portion) -> str:
         """The parts of a portion's edges that continue those of others, a row for each edge."""
-        parts = [f"{slot.part.over_rows()} AS {name}" for slot, name in self._slots.items()]
+        parts = [f"{framed.part.over_rows()} AS {name}" for framed, name in self._names.items()]
         rows_of = []
         for edge in map(_CONTINUATION.__getitem__, self._continued):
             group = portion.at(edge)
@@ -149,7 +151,9 @@ class DividedWindow:
             for n, plan in enumerate(self._plans)
             if plan.direct is not None
         }
-        here = [f"{slot.part.over_window(slot.reach.over)} AS {name}" for slot, name in self._slots.items()]
+        here = [
+            f"{framed.part.over_window(framed.reach.over)} AS {name}" for framed, name in self._names.items()
+        ]
         here += [f"{sql} AS {name}" for name, sql in direct.items()]
         source = f"({_select((*places, *here), identifier(rows))}) AS here"
         continued = self._continued if edges is not None else []
@@ -157,34 +161,34 @@ class DividedWindow:
             elsewhere = self._elsewhere(identifier(edges or ""), portion, edge)
             source += f" CROSS JOIN ({elsewhere}) AS {identifier(edge.value)}"
         parts = [
-            f"{_together(slot, name, portion, continued)} AS {name}" for slot, name in self._slots.items()
+            f"{_together(framed, name, portion, continued)} AS {name}" for framed, name in self._names.items()
         ]
         # The parts are columns of an inner statement, because results name them several times.
         source = f"({_select((*places, *direct, *parts), source)} WHERE {RowPlace.OWN.sql} = 0) AS t"
         names = iter(direct)
         results = (
-            f"{next(names) if plan.result is None else plan.result(self._slots)} AS {column_identifier(call.column.id)}"
+            f"{next(names) if plan.result is None else plan.result(self._names)} AS {column_identifier(call.column.id)}"
             for plan, call in zip(self._plans, self._window.calls, strict=True)
         )
         return f"{_select(results, source)} ORDER BY {RowPlace.ROW.sql}"
 
     def _elsewhere(self, edges: str, portion: Portion, edge: PortionEdge) -> str:
-        """The parts of what continues an edge of this portion in other portions."""
-        parts = (f"{slot.part.over_results(name)} AS {name}" for slot, name in self._slots.items())
+        """Put together what other portions have of the partition, or group of peers, at an edge of this portion."""
+        parts = (f"{framed.part.over_results(name)} AS {name}" for framed, name in self._names.items())
         return (
             f"{_select(parts, edges)} WHERE {_EDGE} = {text(_CONTINUATION[edge].value)} AND "
             f"{_PORTION} {'<' if edge in _FIRST else '>'} {portion.number} AND {_GROUP} = {portion.at(edge)}"
         )
 
 
-def _together(slot: Slot, name: str, portion: Portion, continued: Sequence[PortionEdge]) -> str:
+def _together(framed: FramedPart, name: str, portion: Portion, continued: Sequence[PortionEdge]) -> str:
     """A part over all rows of its frame: those before this portion, those here, those after it."""
     found = f"here.{name}"
-    for edge in (slot.reach.before, slot.reach.after):
+    for edge in (framed.reach.before, framed.reach.after):
         if edge is None or edge not in continued:
             continue
         other = f"{identifier(edge.value)}.{name}"
-        both = slot.part.both(other, found) if edge in _FIRST else slot.part.both(found, other)
+        both = framed.part.both(other, found) if edge in _FIRST else framed.part.both(found, other)
         found = case([(f"here.{edge.column.sql} = {portion.at(edge)}", both)], found)
     return found
 

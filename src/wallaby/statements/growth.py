@@ -1,173 +1,207 @@
-"""Functions whose results may be much larger than their arguments, and how to compute that size beforehand.
+"""Take only as many rows as there is room for the results of functions, before the functions run.
 
-DuckDB computes a function for a whole vector of rows at once, so the results of `sequence`, `repeat` and the like for
-too many rows exist before their size can be checked. But their arguments determine the size. If the arguments depend
-only on the columns of a task's rows, they are computed first, and only as many rows are taken as there is room for.
+DuckDB computes a function for a whole vector of rows at once, so the results of `replace`, `sequence` and the like for
+too many rows exist before their size can be checked. But the sizes of their arguments determine it. They are computed
+first, by a statement that makes numbers only (`sizing.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from wallaby.batches.sizes import is_varying, sizes_of_values
-from wallaby.errors import QueryError
-from wallaby.relations import functions
-from wallaby.relations.expression import Call, Column, Expression, Literal, Named, columns_in
-from wallaby.relations.relation import Filter, Input, Project, Relation, children_of
-from wallaby.relations.tree import by_ids, expressions_of, largest_id
-from wallaby.sql.types import arrow_schema, column_name
-from wallaby.statements.connection import KernelSettings, thread_session
+from wallaby.errors import REPORT_IT, STEP_FAILED, KernelError, MemoryLimitError, QueryError
+from wallaby.functions.size import varies
+from wallaby.functions.spread import Spread, Spreads, grows
+from wallaby.relations.expression import columns_in
+from wallaby.relations.relation import Aggregate, Filter, Input, Project, Relation, children_of
+from wallaby.relations.tree import expressions_of
+from wallaby.sql.types import arrow_schema
+from wallaby.sql.words import column_identifier, identifier
+from wallaby.statements.connection import KernelSettings, grown_bytes_max, thread_session
+from wallaby.statements.expression import output_sql
 from wallaby.statements.relation import input_name, inputs_of, relation_sql
+from wallaby.statements.sizing import Sizing
 
-Weights = npt.NDArray[np.float64]
-_Numbers = npt.NDArray[np.float64]
-#: Functions whose result may be many times as large as their arguments, and which argument determines how many times.
-_GROWING: Final = {"repeat": 1, "space": 0, "pad_left": 1, "pad_right": 1, "array_repeat": 1, "sequence": 1}
-#: With a constant up to this value, a result is not large.
-_GROWN_MAX: Final = 256
-#: The result for a single row may be at most this many times what a kernel may hold.
-_GROWN_PARTS: Final = 2
-#: Functions that do not compute all their arguments for all rows.
-_CONDITIONAL: Final = frozenset({"case", "if", "coalesce", "nanvl", functions.AND, functions.OR})
-#: DuckDB computes sequences in 64 bits.
-_NUMBER_BYTES: Final = 8
+#: Rows of whose results nothing is known are taken so many at a time.
+_UNKNOWN_ROWS: Final = 8
+#: More values, of 16 bytes each, than a JVM array can have: no memory helps, and Spark reports the error.
+_JVM_BYTES_MAX: Final = (1 << 31) * 16
 
 
-def grown_bytes_max(settings: KernelSettings) -> int:
-    """The largest result of a function for a single row: DuckDB holds it twice while it grows."""
-    return _GROWN_PARTS * settings.memory_bytes
+def tree_grows(tree: Relation) -> bool:
+    """Can a function in a tree give much more than it is given?"""
+    found = _Spread()
+    found.of(tree)
+    return found.grows
 
 
-def grows(part: Expression) -> bool:
-    """May an expression's result be much larger than its arguments?"""
-    if not isinstance(part, Call) or part.function not in _GROWING:
-        return False
-    times = part.arguments[_GROWING[part.function]]
-    constant = part.function != "sequence" and isinstance(times, Literal) and isinstance(times.value, int)
-    return not (constant and times.value <= _GROWN_MAX)  # type: ignore[union-attr,operator]  # a whole number
+class _Spread:
+    """The sizes of a tree's columns, in terms of those that it takes, and whether any of them may be much larger."""
+
+    def __init__(self) -> None:
+        self.grows = False
+
+    def of(self, relation: Relation) -> dict[int, Spread | None]:
+        """The sizes of a relation's columns, as far as projections make them."""
+        known: dict[int, Spread | None] = {}
+        for child in children_of(relation):
+            known |= self.of(child)
+        self.grows = self.grows or any(grows(expression, known) for expression in expressions_of(relation))
+        if isinstance(relation, Project):
+            return {named.column.id: Spreads(known).of(named.expression) for named in relation.outputs}
+        return {} if isinstance(relation, Aggregate) else known
+
+
+def is_row_by_row(relation: Relation) -> bool:
+    """Does a tree compute each row of its only input by itself?"""
+    match relation:
+        case Input():
+            return True
+        case Filter() | Project():
+            return is_row_by_row(relation.child)
+        case _:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
-class _Growing:
-    """A growing function, with its arguments in terms of an input's columns."""
+class Weights:
+    """For each row: the most bytes that its functions make, and how many they make for certain."""
 
-    function: str
-    arguments: tuple[Expression, ...]
-    #: Is it computed for every row, or only where a condition holds?
-    always: bool
+    most: npt.NDArray[np.float64]
+    sure: npt.NDArray[np.float64]
+
+    def rows_within(self, at: int, length: int, limit_bytes: int, settings: KernelSettings) -> int:
+        """How many of some rows make no more than there is room for; at least one."""
+        if self.sure[at] > _JVM_BYTES_MAX:
+            raise KernelError(
+                STEP_FAILED, fix=REPORT_IT, detail=f"a row would make {int(self.sure[at])} bytes"
+            )
+        if self.sure[at] > grown_bytes_max(settings):
+            raise MemoryLimitError(
+                f"A single row produces text or an array of {int(self.sure[at]) >> 20} MiB.",
+                fix="Raise spark.wallaby.memory.",
+                memory_bytes=settings.memory_bytes,
+            )
+        reached = np.cumsum(self.most[at : at + length])
+        return max(int(np.searchsorted(reached, limit_bytes, side="right")), 1)
 
 
 class Growth:
-    """The results of a tree's growing functions for the rows of one of its inputs."""
+    """The results of growing functions for the rows of an input, through the filters and projections over it."""
 
     def __init__(self, tree: Relation, number: int, settings: KernelSettings) -> None:
         self._settings = settings
         self._number = number
-        self.most_bytes = grown_bytes_max(settings)
-        found = dict.fromkeys(_growing(tree, number))
+        self._sql: str | None = None
+        self._some_unknown = False
         feet = [source for source in inputs_of(tree) if source.number == number]
-        known = {column.id for foot in feet for column in foot.columns}
-        self._calls = tuple(
-            call for call in found if len(feet) == 1 and all(columns_in(a) <= known for a in call.arguments)
-        )
-        if not self._calls:
-            return
-        first = largest_id(tree) + 1
-        arguments = dict.fromkeys(argument for call in self._calls for argument in call.arguments)
-        self._columns = {
-            argument: Column(first + at, f"argument {at}", argument.type, argument.nullable)
-            for at, argument in enumerate(arguments)
-        }
-        outputs = tuple(Named(column, argument) for argument, column in self._columns.items())
-        self._sql = relation_sql(Project(feet[0], outputs))
-        self._schema = arrow_schema(feet[0].columns)
+        if len(feet) == 1 and tree_grows(tree):
+            self._schema = arrow_schema(feet[0].columns)
+            self._sql = self._weighing(feet[0], _above(tree, number))
 
     def weigh(self, rows: Sequence[pa.RecordBatch]) -> Weights | None:
-        """The bytes of results for each row; None if nothing grows, or if it cannot be computed."""
-        if not self._calls:
+        """The sizes for each row; None if nothing grows, or if they cannot be computed."""
+        if self._sql is None:
             return None
         table = pa.Table.from_batches(rows, self._schema)
         try:
             made = thread_session(self._settings).query(self._sql, {input_name(self._number): table})
+        except MemoryLimitError:
+            unknown = np.full(table.num_rows, float(self._settings.portion_bytes // _UNKNOWN_ROWS))
+            return Weights(unknown, np.zeros(table.num_rows))
         except (
             QueryError
         ):  # perhaps for a row that a filter would drop: the real computation will raise the error if not
             return None
-        values = {a: made.column(column_name(c.id)).combine_chunks() for a, c in self._columns.items()}
-        weights = np.zeros(table.num_rows)
-        for call in self._calls:
-            own = _weights(call.function, [values[argument] for argument in call.arguments])
-            weights += own if call.always else np.minimum(own, self.most_bytes)
-        return weights
+        most, sure = (np.asarray(made.column(place).to_numpy(), np.float64) for place in range(2))
+        if self._some_unknown:
+            most = np.maximum(most, self._settings.portion_bytes // _UNKNOWN_ROWS)
+        return Weights(most, sure)
 
-
-def _growing(tree: Relation, number: int) -> Iterator[_Growing]:
-    """The growing functions whose arguments are computed from an input alone, through filters and projections."""
-    children = children_of(tree)
-    for child in children:
-        yield from _growing(child, number)
-    if len(children) != 1:
-        return
-    below = _from_input(children[0], number)
-    everywhere = not isinstance(tree, Filter) and not _has_filter(children[0])
-    for expression in expressions_of(tree):
-        for call, always in _calls_in(expression, always=everywhere):
-            if below is not None:
-                yield _Growing(call.function, tuple(map(below, call.arguments)), always)
-
-
-def _calls_in(expression: Expression, *, always: bool) -> Iterator[tuple[Call, bool]]:
-    if isinstance(expression, Call):
-        if grows(expression):
-            yield expression, always
-        for argument in expression.arguments:
-            yield from _calls_in(argument, always=always and expression.function not in _CONDITIONAL)
-
-
-def _has_filter(relation: Relation) -> bool:
-    return isinstance(relation, Filter) or any(map(_has_filter, children_of(relation)))
-
-
-def _from_input(relation: Relation, number: int) -> Callable[[Expression], Expression] | None:
-    """Rewrites expressions over a relation's columns in terms of an input; None if that is not possible."""
-    match relation:
-        case Input():
-            return (lambda expression: expression) if relation.number == number else None
-        case Filter():
-            return _from_input(relation.child, number)
-        case Project():
-            below = _from_input(relation.child, number)
-            if below is None:
-                return None
-            inline = by_ids({named.column.id: named.expression for named in relation.outputs})
-            return lambda expression: below(inline(expression))
-        case _:
+    def _weighing(self, foot: Input, path: Sequence[Relation]) -> str | None:
+        """A statement over the input that gives the sizes: one level of it for each projection."""
+        known: dict[int, Spread | None] = {}
+        sized: dict[int, str] = {}
+        most: list[str] = []
+        sure: list[str] = []
+        sql = relation_sql(foot)
+        columns = {column.id for column in foot.columns}
+        always, level = True, 0
+        for relation in path:
+            always = always and not isinstance(relation, Filter)
+            sizing = Sizing(known, sized)
+            for expression in expressions_of(relation):
+                if not columns_in(expression) <= columns:
+                    self._some_unknown |= grows(expression, known)
+                    continue
+                for result in sizing.results(expression, always=always):
+                    if result.measure is None:
+                        self._some_unknown = True
+                        continue
+                    most.append(f"{result.measure.sql} * {result.times}")
+                    if result.measure.is_exact and result.always:
+                        sure.append(result.measure.sql)
+            if isinstance(relation, Project):
+                outputs = [
+                    f"{' + '.join(most) or '0'} AS most{level}",
+                    f"{' + '.join(sure) or '0'} AS sure{level}",
+                ]
+                outputs += [f"{word}{before}" for before in range(level) for word in ("most", "sure")]
+                known, sized, columns, shown = self._through(relation, known, sizing)
+                sql = f"SELECT {', '.join((*outputs, *shown))} FROM ({sql}) AS t"  # noqa: S608 - from typed trees
+                most, sure, level = [], [], level + 1
+        if not self._some_unknown and not level and not most:
             return None
+        most += [f"most{before}" for before in range(level)]
+        sure += [f"sure{before}" for before in range(level)]
+        totals = (f"CAST({' + '.join(parts) or '0'} AS DOUBLE)" for parts in (most, sure))
+        return f"SELECT {', '.join(totals)} FROM ({sql}) AS t"  # noqa: S608 - from typed trees
+
+    def _through(
+        self, project: Project, known: dict[int, Spread | None], sizing: Sizing
+    ) -> tuple[dict[int, Spread | None], dict[int, str], set[int], list[str]]:
+        """The columns of a projection: their values where they are small, otherwise their sizes."""
+        spreads: dict[int, Spread | None] = {}
+        sizes: dict[int, str] = {}
+        columns: set[int] = set()
+        shown: dict[int, str] = {}
+        for named in project.outputs:
+            column, expression = named.column, named.expression
+            if column.id in columns:
+                continue
+            spreads[column.id] = Spreads(known).of(expression)
+            if sizing.is_computed(expression):
+                shown[column.id] = f"{output_sql(expression)} AS {column_identifier(column.id)}"
+                columns.add(column.id)
+                continue
+            size = sizing.size(expression) if varies(expression.type) else None
+            if size is None:
+                continue  # what is made of this column is not known
+            name = identifier(f"size{column.id}")
+            shown[column.id] = f"CAST({size.sql} AS DOUBLE) AS {name}"
+            sizes[column.id] = name
+            columns.add(column.id)
+        return spreads, sizes, columns, list(shown.values())
 
 
-def _weights(function: str, arguments: list[pa.Array]) -> Weights:
-    match function:
-        case "sequence":
-            first, last = _numbers(arguments[0]), _numbers(arguments[1])
-            step = np.abs(_numbers(arguments[2])) if len(arguments) > 2 else np.ones(len(first))
-            return (np.abs(last - first) / np.maximum(step, 1) + 1) * _NUMBER_BYTES
-        case "repeat" | "array_repeat":
-            value = arguments[0]
-            size = sizes_of_values(value) if is_varying(value.type) else np.full(len(value), _NUMBER_BYTES)
-            return np.asarray(np.maximum(_numbers(arguments[1]), 0) * size, np.float64)
-        case _:
-            return np.maximum(_numbers(arguments[_GROWING[function]]), 0)
+def _above(tree: Relation, number: int) -> list[Relation]:
+    """From an input upwards: the filters and projections over it, and the relation that uses their rows."""
+    path: list[Relation] = []
 
+    def climb(relation: Relation) -> bool:
+        """Does a relation belong to the path?"""
+        if isinstance(relation, Input):
+            return relation.number == number
+        below = [climb(child) for child in children_of(relation)]
+        if any(below):
+            path.append(relation)
+        return any(below) and isinstance(relation, Filter | Project)
 
-def _numbers(array: pa.Array) -> _Numbers:
-    """Whole numbers or days, and 0 for NULL."""
-    if pa.types.is_date32(array.type):
-        array = array.view(pa.int32())
-    return np.asarray(pc.fill_null(array, 0).to_numpy(zero_copy_only=False), np.float64)
+    climb(tree)
+    return path

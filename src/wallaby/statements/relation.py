@@ -33,7 +33,17 @@ from wallaby.relations.relation import (
 from wallaby.relations.tree import expressions_of
 from wallaby.relations.types import INTEGER, array
 from wallaby.sql.types import ROWS_ONLY, duckdb_type, is_carried
-from wallaby.sql.words import TOO_MANY_ROWS, case, cast, column_identifier, field_sql, identifier, names_of
+from wallaby.sql.words import (
+    TOO_MANY_ROWS,
+    case,
+    cast,
+    column_identifier,
+    field_sql,
+    identifier,
+    names_of,
+    with_signs,
+    without_signs,
+)
 from wallaby.statements.expression import (
     Resolve,
     aggregation_sql,
@@ -182,8 +192,12 @@ def _join(join: Join) -> str:
 
 def _single_partner(join: Join, lefts: str, rights: str, on: str) -> str:
     """Each left row beside the number of its partners and one of them, whose columns are shown if there is no other."""
-    places = {column.id: f"p[2][{place + 1}]" for place, column in enumerate(result_columns(join.right))}
-    packed = ", ".join(_qualified("r", column) for column in result_columns(join.right)) or "NULL"
+    columns = result_columns(join.right)
+    places = {
+        column.id: without_signs(f"p[2][{place + 1}]", column.type) for place, column in enumerate(columns)
+    }
+    # DuckDB's first keeps a row as a sort key, in which a zero has no sign.
+    packed = ", ".join(with_signs(_qualified("r", column), column.type) for column in columns) or "NULL"
     found = _select(f"row(count(*), first(row({packed})))", rights)
     beside = _select(f"l.*, ({found} WHERE {on}) AS p", lefts)
     ours = frozenset(column.id for column in join.left.columns)
@@ -198,10 +212,12 @@ def _single_partner(join: Join, lefts: str, rights: str, on: str) -> str:
 
 def _single(single: Single) -> str:
     """The only row: an aggregation without keys gives a row even if its child has none."""
-    values = [
-        f"{case([('count(*) > 1', TOO_MANY_ROWS)], f'first({name})')} AS {name}"
-        for name in names_of(single.columns)
-    ]
+    values = []
+    for column in {column.id: column for column in single.columns}.values():
+        name = column_identifier(column.id)
+        kept = with_signs(name, column.type) if column.type.is_nested else name
+        first = without_signs(f"first({kept})", column.type) if column.type.is_nested else f"first({name})"
+        values.append(f"{case([('count(*) > 1', TOO_MANY_ROWS)], first)} AS {name}")
     return _over(", ".join(values), single.child)
 
 

@@ -27,7 +27,7 @@ from wallaby.statements.window import OFFSETS, VALUES, call_sql
 
 
 class RowPlace(Enum):
-    """The columns that tell where a row is; they stand beside those of the rows."""
+    """The columns that say where a row is, added to those of the rows."""
 
     #: Its number among all rows.
     ROW = "row"
@@ -78,8 +78,8 @@ class FrameReach:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A part over its reach."""
+class FramedPart:
+    """A part of an aggregation, and the rows over which it is computed."""
 
     part: AggregatePart
     reach: FrameReach
@@ -87,11 +87,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """How one function is computed: from slots, or directly, or from the place of a row alone."""
+    """How one function is computed: from parts over frames, or directly, or from the place of a row alone."""
 
-    #: The SQL of the result, given the SQL of each slot.
-    result: Callable[[Mapping[Slot, str]], str] | None = None
-    slots: tuple[Slot, ...] = ()
+    #: The SQL of the result, given the SQL of each part.
+    result: Callable[[Mapping[FramedPart, str]], str] | None = None
+    parts: tuple[FramedPart, ...] = ()
     #: The SQL over the visible rows, if it is computed directly.
     direct: str | None = None
     #: How many rows before and after its own the function sees.
@@ -171,11 +171,11 @@ _WHOLE: Final = FrameReach(
 
 # -------------------------------------------------------------------------------------------------------- kinds
 def _in_parts(parts: AggregateParts, reach: FrameReach, frame: Frame) -> CallPlan:
-    slots = tuple(Slot(part, reach) for part in parts.parts)
+    framed_parts = tuple(FramedPart(part, reach) for part in parts.parts)
     rows = frame.unit is FrameUnit.ROWS
     return CallPlan(
-        lambda known: parts.finish([known[slot] for slot in slots]),
-        slots,
+        lambda known: parts.finish([known[framed] for framed in framed_parts]),
+        framed_parts,
         tail=max(-int(frame.begin or 0), 0) if rows else 0,
         head=max(int(frame.end or 0), 0) if rows else 0,
         rows_max=parts.rows_max,
@@ -235,8 +235,8 @@ def _value_parts(call: WindowCall, reach: FrameReach) -> AggregateParts | None:
 
 # -------------------------------------------------------------------------------------------------------- ranks
 _COUNT: Final = AggregatePart("count", case([(f"{RowPlace.OWN.sql} = 0", "1")]), "BIGINT")
-_ROWS: Final = Slot(_COUNT, _WHOLE)
-_UP_TO_PEERS: Final = Slot(
+_ROWS: Final = FramedPart(_COUNT, _WHOLE)
+_UP_TO_PEERS: Final = FramedPart(
     _COUNT,
     FrameReach(
         _over(RowPlace.PEERS.sql, "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
@@ -255,7 +255,7 @@ def _placed(sql: str, *, needs_peers: bool) -> Callable[[WindowCall], CallPlan]:
 
 
 def _percent_rank(call: WindowCall) -> CallPlan:
-    def result(known: Mapping[Slot, str]) -> str:
+    def result(known: Mapping[FramedPart, str]) -> str:
         share = f"{cast(RowPlace.PEERS_BEGIN.sql, DOUBLE)} / {cast(f'({known[_ROWS]} - 1)', DOUBLE)}"
         return cast(case([(f"{known[_ROWS]} > 1", share)], "0"), call.function.type)
 
@@ -263,7 +263,7 @@ def _percent_rank(call: WindowCall) -> CallPlan:
 
 
 def _cume_dist(call: WindowCall) -> CallPlan:
-    def result(known: Mapping[Slot, str]) -> str:
+    def result(known: Mapping[FramedPart, str]) -> str:
         share = f"{cast(known[_UP_TO_PEERS], DOUBLE)} / {cast(known[_ROWS], DOUBLE)}"
         return cast(share, call.function.type)
 
@@ -271,13 +271,13 @@ def _cume_dist(call: WindowCall) -> CallPlan:
 
 
 def _ntile(call: WindowCall) -> CallPlan | None:
-    """Tiles of equal size; the first ones have a row more, as many as there are rows left over."""
+    """Tiles of equal size, except that each row left over makes one of the first tiles longer by one."""
     (tiles,) = call.function.arguments
     if not isinstance(tiles, Literal) or not isinstance(tiles.value, int) or tiles.value < 1:
         return None
     count, place = tiles.value, RowPlace.PLACE.sql
 
-    def result(known: Mapping[Slot, str]) -> str:
+    def result(known: Mapping[FramedPart, str]) -> str:
         rows = known[_ROWS]
         few = f"{rows} < {count}"
         size, longer = f"({rows} // {count})", f"({rows} % {count})"

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from wallaby.plan.physical import Fragment, ScanFragment
+from wallaby.plan.physical import Fragment, ScanFragment, WriteFragment
 from wallaby.relations.relation import DataFile, Scan
 from wallaby.relations.storage import (
     S3_ATTEMPTS,
@@ -24,6 +24,8 @@ from wallaby.relations.storage import (
     S3Storage,
     Storage,
 )
+from wallaby.tables.objects.bucket import bucket_of
+from wallaby.tables.objects.layout import WriteFolder
 
 _storages: dict[str, Storage] = {}
 
@@ -35,13 +37,25 @@ def make_known(storages: Mapping[str, Storage]) -> None:
 
 def storages_of(fragments: Iterable[Fragment]) -> dict[str, Storage]:
     """The storages that the files of a plan name."""
-    names = {
-        file.storage
-        for fragment in fragments
-        if isinstance(fragment, ScanFragment) and isinstance(fragment.scan, Scan)
-        for file in fragment.scan.files
-    }
+    names = {name for fragment in fragments for name in _named_by(fragment)}
     return {name: _storages[name] for name in sorted(names - {""})}
+
+
+def _named_by(fragment: Fragment) -> Iterable[str]:
+    match fragment:
+        case ScanFragment(scan=Scan(files=files)):
+            return (file.storage for file in files)
+        case WriteFragment(target=target):
+            return (target.storage,)
+        case _:
+            return ()
+
+
+def write_folder(storage: str, path: str) -> WriteFolder:
+    """The folder of a write in a storage."""
+    known = _storages[storage]
+    assert isinstance(known, S3Storage), "no other storage has uploads in parts"
+    return WriteFolder.of(bucket_of(known, path.partition("/")[0]), path)
 
 
 def is_local(file: DataFile) -> bool:

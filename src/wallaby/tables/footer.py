@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
+from itertools import accumulate
 
 import polars as pl
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pyarrow import fs
 
 from wallaby.batches import stopping
 from wallaby.errors import CorruptFileError, SourceChangedError, SourceGoneError
+from wallaby.errors.files import is_of_this_worker
 from wallaby.relations.relation import ANY_TIME, DataFile
 from wallaby.tables.file_systems import is_local, local_path, open_remote, remote_info
 
@@ -63,20 +65,23 @@ def _is_as_listed_remotely(file: DataFile) -> bool:
 
 @contextmanager
 def reading(file: DataFile) -> Iterator[None]:
-    """Turn errors of the Parquet readers into ours."""
+    """Turn errors of the readers into ours, but not those about this worker: a full disk, a failed allocation."""
     try:
         yield
     except FileNotFoundError as error:
         check_unchanged(file)
         raise SourceGoneError(f"{file.path} does not exist.", path=file.path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError) as error:
+        if is_of_this_worker(error):
+            raise
         check_unchanged(file)
-        raise CorruptFileError(
-            f"{file.path} cannot be read: it is damaged, or has another format than expected.",
-            fix="Check the file with another reader; write it again if it is damaged.",
-            path=file.path,
-            detail=str(error).partition("\n")[0],
-        ) from error
+        if isinstance(error, PermissionError):
+            what = f"{file.path} may not be read: permission denied."
+            fix = "Give the user under which Spark's executors run the right to read it."
+        else:
+            what = f"{file.path} cannot be read: it is damaged, or has another format than expected."
+            fix = "Check the file with another reader; write it again if it is damaged."
+        raise CorruptFileError(what, fix=fix, path=file.path, detail=str(error).partition("\n")[0]) from error
 
 
 @lru_cache(maxsize=1024)
@@ -88,6 +93,14 @@ def footer(file: DataFile) -> pq.FileMetaData:
             return pq.read_metadata(local_path(file))
         with closing(open_remote(file)) as opened:
             return pq.read_metadata(opened)
+
+
+@lru_cache(maxsize=1024)
+def first_rows_of_groups(file: DataFile) -> tuple[int, ...]:
+    """The number of the first row of each row group in its file, and at the end the number of all rows."""
+    metadata = footer(file)
+    lengths = (metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
+    return tuple(accumulate(lengths, initial=0))
 
 
 def has_only_nulls(chunk: pq.ColumnChunkMetaData) -> bool:

@@ -27,9 +27,11 @@ from wallaby.relations.tree import is_choice
 from wallaby.relations.types import Kind
 from wallaby.sql.words import column_identifier, identifier, text
 from wallaby.statements.connection import TableView
+from wallaby.statements.counting import is_counted
+from wallaby.statements.growth import tree_grows
 from wallaby.tables.file_columns import is_as_in_the_table
 from wallaby.tables.file_systems import is_local, local_path
-from wallaby.tables.footer import footer
+from wallaby.tables.footer import first_rows_of_groups
 from wallaby.tables.reading import planned_reading
 
 _KINDS: Final = frozenset(
@@ -55,6 +57,7 @@ def reads_in_place(fragment: Fragment) -> bool:
         or not isinstance(scan.format, Parquet)
         or len(scan.files) > _FILES_MAX
         or any(c.type.kind not in _KINDS for c in scan.columns)
+        or tree_grows(fragment.tree)
     ):
         return False
     return _is_computed(planned_reading(scan, fragment.tree).tree)
@@ -64,7 +67,9 @@ def _is_computed(tree: Relation) -> bool:
     """Is something other than a join or a selection of columns computed on the rows of the split?"""
     below = children_of(tree)
     if any(_is_split(child) for child in below):
-        return isinstance(tree, Filter | Aggregate) or (isinstance(tree, Project) and not is_choice(tree))
+        if isinstance(tree, Aggregate):
+            return not is_counted(tree)
+        return isinstance(tree, Filter) or (isinstance(tree, Project) and not is_choice(tree))
     return any(_is_computed(child) for child in below)
 
 
@@ -100,9 +105,8 @@ def rows_in_place(
     pairs = list(zip(scan.columns, scan.names, strict=True))
     if not all(is_as_in_the_table(split.file, column, name) for column, name in pairs):
         return None
-    metadata = footer(split.file)
-    lengths = [metadata.row_group(number).num_rows for number in range(groups[-1] + 1)]
-    first, end = sum(lengths[: groups[0]]), sum(lengths)
+    firsts = first_rows_of_groups(split.file)
+    first, end = firsts[groups[0]], firsts[groups[-1] + 1]
     listed = ", ".join(f"{identifier(name)} AS {column_identifier(column.id)}" for column, name in pairs)
     source = f"read_parquet({text(path)}, file_row_number = true, hive_partitioning = false)"
     return TableView(f"SELECT {listed} FROM {source} WHERE file_row_number BETWEEN {first} AND {end - 1}")  # noqa: S608 - made of typed parts

@@ -1,29 +1,40 @@
 """Write one Parquet file as Spark would: its types, its names of nested fields, and its schema in the footer.
 
 A file appears under its name only when it is complete, and never changes: it is written under another name, synced to
-disk, and renamed. A writer that finds the file need not write it again, because the name identifies the content.
+disk, and renamed. A writer that finds the file need not write it again, because the name identifies the content. In a
+bucket, nobody sees the file before its write is published (`objects/uploading.py`).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from base64 import b64decode
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wallaby.batches.stopping import check
 from wallaby.errors import WriteError
+from wallaby.errors.files import FULL
 from wallaby.relations.target import TimestampForm, WriteTarget
+from wallaby.tables.file_systems import write_folder
 from wallaby.tables.nested_columns import labelled
+from wallaby.tables.objects.uploading import upload_file
 
 #: The footer keys of Spark's own schema, and of the version that wrote the file.
 SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 SPARK_VERSION = "org.apache.spark.version"
+#: What to do if a file system says this.
+_FIXES: Final = {
+    **dict.fromkeys(FULL, "Free some space; then write again."),
+    errno.ENAMETOOLONG: "Divide the table by shorter values: each is the name of a folder.",
+}
 
 
 class ParquetForm:
@@ -33,7 +44,7 @@ class ParquetForm:
         self._target = target
         self.schema = pa.ipc.read_schema(pa.py_buffer(b64decode(target.arrow_schema)))
 
-    def write(self, path: Path, groups: Iterable[pa.Table]) -> int:
+    def write(self, name: str, groups: Iterable[pa.Table]) -> int:
         """Write a file of these row groups unless it exists; returns its size in bytes.
 
         A table has the columns of the file, under any names.
@@ -42,6 +53,10 @@ class ParquetForm:
             WriteError: the file system refuses it.
         """
         try:
+            if self._target.storage:
+                folder = write_folder(self._target.storage, self._target.folder)
+                return upload_file(folder, name, lambda upload: self._fill(upload, groups))
+            path = Path(self._target.folder) / name
             if not path.exists():
                 self._make(path, groups)
             return path.stat().st_size
@@ -104,5 +119,5 @@ def cannot_write(folder: str, error: OSError) -> WriteError:
     """The error of a write that a file system refuses."""
     return WriteError(
         f"Cannot write files to {folder}: {error.strerror or error}.",
-        fix="Free some space, or let the user of Spark's executors write there; then write again.",
+        fix=_FIXES.get(error.errno or 0, "Let the user of Spark's executors write there; then write again."),
     )

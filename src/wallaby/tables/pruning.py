@@ -11,16 +11,15 @@ import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
-
-import pyarrow.parquet as pq
 
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Column, Expression, Literal
 from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.types import DataType, Kind
 from wallaby.tables.file_columns import file_column
-from wallaby.tables.footer import bounds_of, has_only_nulls
+from wallaby.tables.footer import bounds_of, footer, has_only_nulls
 
 _SIGNS: Final = {
     "eq": "=", "equal": "=", functions.EQUAL_NULL_SAFE: "=",
@@ -33,10 +32,12 @@ _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _KINDS: Final = frozenset(
     {Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DECIMAL, Kind.STRING, Kind.DATE}
 )
+#: The columns whose bounds are kept: a large table has thousands of row groups.
+_KEPT: Final = 1 << 8
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCondition:
     """`name sign value`, or `name in values`."""
 
     name: str
@@ -45,14 +46,14 @@ class Simple:
     values: tuple[object, ...]
 
 
-def simple_conditions(scan: Scan, conditions: Iterable[Expression]) -> tuple[Simple, ...]:
+def simple_conditions(scan: Scan, conditions: Iterable[Expression]) -> tuple[SimpleCondition, ...]:
     """The simple conditions, in terms of the files' columns."""
     names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
     found = (_simple(condition, names) for condition in conditions)
     return tuple(simple for simple in found if simple is not None)
 
 
-def _simple(condition: Expression, names: dict[int, str]) -> Simple | None:
+def _simple(condition: Expression, names: dict[int, str]) -> SimpleCondition | None:
     if not isinstance(condition, Call) or len(condition.arguments) < 2:
         return None
     first, *others = condition.arguments
@@ -68,7 +69,7 @@ def _simple(condition: Expression, names: dict[int, str]) -> Simple | None:
     ]
     if len(values) != len(others):
         return None
-    return Simple(names[first.id], first.type, sign, tuple(values))
+    return SimpleCondition(names[first.id], first.type, sign, tuple(values))
 
 
 def _comparable(literal: Literal, type_: DataType) -> bool:
@@ -76,36 +77,57 @@ def _comparable(literal: Literal, type_: DataType) -> bool:
     return literal.type == type_ and isinstance(literal.value, expected)
 
 
-def may_match(file: DataFile, group: pq.RowGroupMetaData, conditions: Sequence[Simple]) -> bool:
-    """Can a row of a row group meet all conditions, according to its bounds and the file's constants?"""
-    return all(_may_match(file, group, condition) for condition in conditions)
+def groups_that_match(
+    file: DataFile, groups: Sequence[int], conditions: Sequence[SimpleCondition]
+) -> list[int]:
+    """The row groups with rows that can meet all conditions, according to their bounds and the file's constants."""
+    left = list(groups)
+    for condition in conditions:
+        source = file_column(file, condition.name)
+        if isinstance(source, Constant):
+            left = left if _meets(source, condition) else []
+        else:
+            known = _known_values(file, source)
+            left = [number for number in left if _may_match(known[number], condition)]
+    return left
 
 
-def constants_match(file: DataFile, conditions: Sequence[Simple]) -> bool:
+def constants_match(file: DataFile, conditions: Sequence[SimpleCondition]) -> bool:
     """Can a row of a file meet all conditions, according to the file's constants? The file is not opened."""
     constants = {constant.name.lower(): constant for constant in file.constants}
     pairs = ((constants.get(condition.name.lower()), condition) for condition in conditions)
     return all(constant is None or _meets(constant, condition) for constant, condition in pairs)
 
 
-def _meets(constant: Constant, condition: Simple) -> bool:
+def _meets(constant: Constant, condition: SimpleCondition) -> bool:
     if constant.value is None:
         return False  # no comparison with NULL is true
     return any(_inside(value, condition.sign, constant.value, constant.value) for value in condition.values)
 
 
-def _may_match(file: DataFile, group: pq.RowGroupMetaData, condition: Simple) -> bool:
-    source = file_column(file, condition.name)
-    if isinstance(source, Constant):
-        return _meets(source, condition)
-    columns = map(group.column, range(group.num_columns))
-    chunk = next((column for column in columns if column.path_in_schema == source), None)
-    if chunk is not None and has_only_nulls(chunk):
-        return False
-    bounds = bounds_of(chunk) if chunk is not None else None
-    if bounds is None:
+#: What a footer says of a column in a row group: its bounds; no values, if all are NULL; or nothing.
+_Values = tuple[object, object] | tuple[()] | None
+
+
+@lru_cache(maxsize=_KEPT)
+def _known_values(file: DataFile, source: str) -> tuple[_Values, ...]:
+    """The values of a column in all row groups of a file, which every task asks for."""
+    metadata = footer(file)
+    paths = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    if source not in paths:
+        return (None,) * int(metadata.num_row_groups)
+    place = paths.index(source)
+    found: list[_Values] = []
+    for number in range(metadata.num_row_groups):
+        chunk = metadata.row_group(number).column(place)
+        found.append(() if has_only_nulls(chunk) else bounds_of(chunk))
+    return tuple(found)
+
+
+def _may_match(known: _Values, condition: SimpleCondition) -> bool:
+    if known is None:
         return True
-    return any(_inside(value, condition.sign, *bounds) for value in condition.values)
+    return bool(known) and any(_inside(value, condition.sign, *known) for value in condition.values)
 
 
 def _inside(value: object, sign: str, low: object, high: object) -> bool:

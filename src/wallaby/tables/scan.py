@@ -34,11 +34,11 @@ from wallaby.tables.decoded import decoded_bytes_max
 from wallaby.tables.file_columns import file_column, is_as_in_the_table, read_names, read_paths, read_places
 from wallaby.tables.file_schema import INT96_UNIT, has_int96
 from wallaby.tables.file_systems import is_local, local_path, open_remote
-from wallaby.tables.footer import check_unchanged, footer, reading
+from wallaby.tables.footer import check_unchanged, first_rows_of_groups, footer, reading
 from wallaby.tables.formats import read_piece
 from wallaby.tables.formats.content import Room
 from wallaby.tables.nested_columns import conformed
-from wallaby.tables.pruning import constants_match, may_match, simple_conditions
+from wallaby.tables.pruning import constants_match, groups_that_match, simple_conditions
 from wallaby.tables.reading import Reading
 from wallaby.tables.text_checks import no_text, require_text
 
@@ -89,7 +89,8 @@ def read_split(
         return schema.empty_table()
     metadata = footer(split.file)
     if not wanted.scan.columns:
-        rows = sum(metadata.row_group(number).num_rows for number in groups)
+        firsts = first_rows_of_groups(split.file)
+        rows = sum(firsts[number + 1] - firsts[number] for number in groups)
         return pa.table([pa.nulls(rows, pa.int8())], schema=schema)
     read = _read if _filters_in_the_file(scan, split.file, wanted) else _read_then_filter
     parts: list[pa.Table] = []
@@ -148,9 +149,7 @@ def groups_to_read(scan: Scan, split: Split, conditions: Sequence[Expression]) -
     """The row groups of a split that may contain rows that meet the conditions."""
     if _excluded(scan, split, conditions):
         return []
-    simple = simple_conditions(scan, conditions)
-    metadata = footer(split.file)
-    return [number for number in split.pieces if may_match(split.file, metadata.row_group(number), simple)]
+    return groups_that_match(split.file, split.pieces, simple_conditions(scan, conditions))
 
 
 def _everything(scan: Scan) -> Reading:
@@ -209,16 +208,16 @@ def _read(
     limit_bytes: int | None,
 ) -> list[pa.Table]:
     scan, file = wanted.scan, split.file
-    lengths = [metadata.row_group(number).num_rows for number in run]
+    firsts = first_rows_of_groups(file)
+    lengths = [firsts[number + 1] - firsts[number] for number in run]
     names = read_names(scan, file) or list(wanted.kept_by[:1])
     if not names:
         return [named_columns(_NO_COLUMNS, length, scan, file) for length in lengths]
     if sum(lengths) <= _FEW_ROWS or only_arrow(scan, file):
         _check_footer(wanted, file, run, limit_bytes)
         return _read_by_arrow(wanted, split, metadata, run)
-    offset = sum(metadata.row_group(number).num_rows for number in range(run[0]))
     source = pl.scan_parquet(local_path(file), glob=False, hive_partitioning=False)
-    source = source.slice(offset, sum(lengths))
+    source = source.slice(firsts[run[0]], sum(lengths))
     if wanted.keep is not None:
         # Before selecting columns, because a filter may need others.
         frame = _collected(source.filter(wanted.keep).select(_chosen(names)), split)

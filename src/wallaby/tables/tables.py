@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -29,6 +30,10 @@ _WRITTEN_BY: Final = b"org.apache.spark.version"
 _TODAYS_CALENDAR_SINCE: Final = b"3.1.0"
 #: The assumed size of a row without columns, so that counting rows is divided into splits too.
 _ROW_BYTES_WITHOUT_COLUMNS: Final = 1
+#: With fewer rows a table is not divided for the sake of its readers: a task takes 5 to 8 ms of CPU time besides.
+_SPLIT_ROWS_MIN: Final = 1 << 20
+#: With more rows, a task needs so much memory at once that fresh pages take as long as its work.
+_SPLIT_ROWS_MAX: Final = 1 << 22
 #: Statistics are cached for this many columns and files: a large table has thousands of row groups, and sessions query
 #: the same tables repeatedly. A changed file counts as another file.
 _KEPT: Final = 1 << 12
@@ -80,36 +85,60 @@ def _has_legacy_calendar(said: Mapping[bytes, bytes]) -> bool:
     return older or any(key in said for key in _LEGACY_CALENDAR)
 
 
-def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
-    """Combine adjacent row groups of a file into splits of up to `target_bytes` of encoded, needed columns."""
+def list_splits(scan: Scan, target_bytes: int, readers: int = 1) -> tuple[Split, ...]:
+    """Combine adjacent row groups of a file into splits of up to `target_bytes` of encoded, needed columns.
+
+    So many channels read them at once. A table that is large enough for all of them has splits for all of them, and
+    those of a file are about equally large: the last one would otherwise keep one thread busy while the others wait.
+    """
     if not isinstance(scan.format, Parquet):
         return tuple(split for file in scan.files for split in _pieces(scan, file))
+    files = [(file, tuple(sorted(read_places(scan, file)))) for file in scan.files]
+    sizes = [sum(size for _, size in _row_groups(*file)) for file in files]
+    rows = sum(footer(file).num_rows for file in scan.files)
+    by_rows = -(-rows // _SPLIT_ROWS_MAX) if scan.columns else 0
+    fewest = max(min(rows // _SPLIT_ROWS_MIN, readers), by_rows, -(-sum(sizes) // target_bytes), 1)
+    count = -(-fewest // readers) * readers if fewest > readers else fewest
+    share_bytes = min(target_bytes, -(-sum(sizes) // count))
     return tuple(
         split
-        for file in scan.files
-        for split in _splits_of(file, tuple(sorted(read_places(scan, file))), target_bytes)
+        for (file, places), size in zip(files, sizes, strict=True)
+        for split in _splits_of(file, places, max(-(-size // max(share_bytes, 1)), 1), target_bytes)
     )
 
 
 @lru_cache(maxsize=_KEPT)
-def _splits_of(file: DataFile, places: tuple[int, ...], target_bytes: int) -> tuple[Split, ...]:
-    splits: list[Split] = []
+def _row_groups(file: DataFile, places: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The rows of each row group, and the encoded size of some columns."""
     metadata = footer(file)
-    groups: list[int] = []
-    rows = size = 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        group_size = sum(group.column(place).total_uncompressed_size for place in places)
-        group_size = group_size or group.num_rows * _ROW_BYTES_WITHOUT_COLUMNS
-        if groups and size + group_size > target_bytes:
-            splits.append(Split(file, tuple(groups), rows, size))
-            groups, rows, size = [], 0, 0
-        groups.append(number)
-        rows += group.num_rows
-        size += group_size
-    if groups:
-        splits.append(Split(file, tuple(groups), rows, size))
-    return tuple(splits)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    sizes = [sum(group.column(place).total_uncompressed_size for place in places) for group in groups]
+    return tuple(
+        (group.num_rows, size or group.num_rows * _ROW_BYTES_WITHOUT_COLUMNS)
+        for group, size in zip(groups, sizes, strict=True)
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _splits_of(file: DataFile, places: tuple[int, ...], count: int, target_bytes: int) -> tuple[Split, ...]:
+    """Cut a file at the row groups that are nearest to equal shares; more often if a split would be too large."""
+    groups = _row_groups(file, places)
+    total = sum(size for _, size in groups)
+    ends: list[int] = []
+    before = own = 0
+    for number, (_, size) in enumerate(groups):
+        share_ends = (2 * before + size) * count >= 2 * total * (len(ends) + 1)
+        if own and (share_ends or own + size > target_bytes):
+            ends.append(number)
+            own = 0
+        before += size
+        own += size
+    bounds = [0, *ends, len(groups)]
+    return tuple(
+        Split(file, tuple(range(begin, end)), *map(sum, zip(*groups[begin:end], strict=True)))
+        for begin, end in itertools.pairwise(bounds)
+        if begin < end
+    )
 
 
 def _pieces(scan: Scan, file: DataFile) -> list[Split]:
@@ -121,8 +150,11 @@ def _pieces(scan: Scan, file: DataFile) -> list[Split]:
     ]
 
 
-def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
-    """The statistics of all tables of a query; for a table that is read twice, of the columns of both scans."""
+def known_tables(scans: Sequence[Scan], target_bytes: int, readers: int = 1) -> Statistics:
+    """The statistics of all tables of a query; for a table that is read twice, of the columns of both scans.
+
+    See `list_splits`.
+    """
     by_files: dict[tuple[tuple[DataFile, ...], Format], Scan] = {}
     for scan in scans:
         before = by_files.get((scan.files, scan.format), scan)
@@ -132,16 +164,16 @@ def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
         by_files[scan.files, scan.format] = replace(
             scan, columns=tuple(columns.values()), names=tuple(columns)
         )
-    return Statistics(tuple(table_statistics(scan, target_bytes) for scan in by_files.values()))
+    return Statistics(tuple(table_statistics(scan, target_bytes, readers) for scan in by_files.values()))
 
 
-def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
+def table_statistics(scan: Scan, target_bytes: int, readers: int = 1) -> TableStatistics:
     """The statistics of a scan's table: splits, rows, and bounds of the needed columns."""
     if not isinstance(scan.format, Parquet):
         rows = sum(pieces(scan, file).rows for file in scan.files)
         return TableStatistics(scan.files, rows, (), list_splits(scan, target_bytes), scan.format)
     rows = sum(footer(file).num_rows for file in scan.files)
-    splits = list_splits(scan, target_bytes)
+    splits = list_splits(scan, target_bytes, readers)
     return TableStatistics(scan.files, rows, _column_statistics(scan), splits, scan.format)
 
 

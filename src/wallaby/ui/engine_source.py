@@ -140,7 +140,7 @@ def _histories(found: FollowedQuery) -> Sequence[History]:
 
 
 def _used(pid: int) -> int:
-    """The memory of a process of this host; 0 if there is none."""
+    """The memory of a process of this host; 0 if the process does not exist."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):

@@ -19,7 +19,7 @@ class LivePage:
 
     Example:
         >>> engine.ui
-        http://127.0.0.1:41235/?token=…
+        http://127.0.0.1:41235/x8Wk…/?token=…
     """
 
     def __init__(self, source: Source, port: int = 0) -> None:
@@ -39,6 +39,11 @@ class LivePage:
     def url(self) -> str:
         """The address with the token. Anyone on this host who has it can see the page."""
         return self._server.url
+
+    @property
+    def address(self) -> str:
+        """The address without the token."""
+        return self._server.address
 
     @property
     def port(self) -> int:

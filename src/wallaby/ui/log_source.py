@@ -22,7 +22,7 @@ from wallaby.observe.finding import found_in_log
 from wallaby.observe.history import History
 from wallaby.observe.log_reading import read_log
 from wallaby.observe.units import number
-from wallaby.ui.source import Overview, QueryPage, QueryRow
+from wallaby.ui.source import LoggedState, Overview, QueryPage, QueryRow
 
 LOGS_MAX: Final = 5000
 HISTORIES_MAX: Final = 4
@@ -31,6 +31,8 @@ HEAD_BYTES: Final = 256 << 10
 TAIL_BYTES: Final = 64 << 10
 #: A query whose log has no end is shown as running for so long after the last event. A long task writes none meanwhile.
 RUNNING_SECONDS: Final = 60.0
+#: How a log may say that its query ended.
+_ENDS: Final[dict[str, LoggedState]] = {"done": "done", "failed": "failed", "cancelled": "cancelled"}
 
 
 class LogSource:
@@ -144,7 +146,7 @@ def _outline(path: Path, key: str) -> QueryRow:
         key,
         text,
         "native",
-        "unfinished" if end is None else str(end.get("outcome", "")),
+        "unfinished" if end is None else _ENDS.get(str(end.get("outcome")), "unfinished"),
         started,
         float(end["seconds"]) if end is not None and "seconds" in end else latest - started,
         why="" if end is None else str(end.get("error", "")),

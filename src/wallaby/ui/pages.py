@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Final
+from urllib.parse import quote, unquote
 
 from wallaby.observe.about import shortened
 from wallaby.observe.page import findings_list, query_body
@@ -24,12 +26,13 @@ ROWS_MAX: Final = 200
 METER: Final = 160
 _SCRIPT: Final = """
 const body = document.getElementById("body");
+const folder = document.body.dataset.folder;
 if (location.search) history.replaceState(null, "", location.pathname);
 let shown = body.innerHTML;
 async function again() {
   let pause = 5000;
   try {
-    const answer = await fetch("/body" + location.pathname, {credentials: "same-origin"});
+    const answer = await fetch(folder + "body/" + location.pathname.slice(folder.length), {credentials: "same-origin"});
     pause = Number(answer.headers.get("X-Wallaby-Again")) || pause;
     if (answer.ok) {
       const text = await answer.text();
@@ -57,37 +60,37 @@ class Pages:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def answer(self, path: str, nonce: str) -> PageAnswer | None:
-        """The page or the body of a page under a path."""
+    def answer(self, path: str, nonce: str, folder: str = "/") -> PageAnswer | None:
+        """The page or the body of a page under a path in the folder of all pages."""
         if path == "/metrics":
             return PageAnswer(as_text(self._source.figures()), CONTENT_TYPE)
         is_body = path == "/body" or path.startswith("/body/")
-        body = self._body(path.removeprefix("/body") if is_body else path)
+        body = self._body(path.removeprefix("/body") if is_body else path, folder)
         if body is None or is_body:
             return None if body is None else PageAnswer(body)
-        return PageAnswer(_shell(self._source.overview().title, body, nonce))
+        return PageAnswer(_shell(self._source.overview().title, body, nonce, folder))
 
-    def _body(self, path: str) -> str | None:
+    def _body(self, path: str, folder: str) -> str | None:
         if path in ("", "/"):
-            return _front(self._source.overview(), self._source.queries())
+            return _front(self._source.overview(), self._source.queries(), folder)
         if path.startswith("/query/"):
-            found = self._source.query(path.removeprefix("/query/"))
-            return None if found is None else _query(found)
+            found = self._source.query(unquote(path.removeprefix("/query/")))
+            return None if found is None else _query(found, folder)
         return None
 
 
-def _shell(title: str, body: str, nonce: str) -> str:
+def _shell(title: str, body: str, nonce: str, folder: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="{_ICON}"><title>{escape(title)}</title>'
-        f'<style nonce="{nonce}">{STYLE}{_GONE}</style></head><body>'
+        f'<style nonce="{nonce}">{STYLE}{_GONE}</style></head><body data-folder="{escape(folder)}">'
         '<p id="gone" class="bad">The driver does not answer any more. This is what it said last.</p>'
         f'<div id="body">{body}</div><script nonce="{nonce}">{_SCRIPT}</script></body></html>\n'
     )
 
 
-def _front(overview: Overview, queries: Sequence[QueryRow]) -> str:
+def _front(overview: Overview, queries: Sequence[QueryRow], folder: str) -> str:
     facts = "".join(
         f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for value, name in overview.facts
     )
@@ -98,7 +101,7 @@ def _front(overview: Overview, queries: Sequence[QueryRow]) -> str:
             f'<h1>{escape(overview.title)}</h1><div class="facts">{facts}</div>',
             _workers(overview.workers, overview.budget_bytes),
             f"<h2>Results that stay</h2><ul>{kept}</ul>" if kept else "",
-            _queries(queries),
+            _queries(queries, folder),
         )
         if part
     )
@@ -119,8 +122,8 @@ def _workers(workers: Sequence[WorkerRow], budget_bytes: int) -> str:
 
 
 def _meter(used: int, budget: int) -> str:
-    if not used or not budget:
-        return size(budget) if budget else ""
+    if not used or not budget:  # of a process on another host
+        return f"not known here, of {size(budget)}" if budget else ""
     share = min(used / budget, 1.0)
     style = "used high" if share > 0.9 else "used"
     return (
@@ -131,11 +134,11 @@ def _meter(used: int, budget: int) -> str:
     )
 
 
-def _queries(queries: Sequence[QueryRow]) -> str:
+def _queries(queries: Sequence[QueryRow], folder: str) -> str:
     if not queries:
         return "<h2>Queries</h2><p>None yet.</p>"
     ordered = sorted(queries, key=lambda row: row.state != "running")
-    rows = "".join(_query_row(row) for row in ordered[:ROWS_MAX])
+    rows = "".join(_query_row(row, folder) for row in ordered[:ROWS_MAX])
     more = (
         f"<p>{number(len(queries) - ROWS_MAX)} older ones are not listed.</p>"
         if len(queries) > ROWS_MAX
@@ -148,23 +151,35 @@ def _queries(queries: Sequence[QueryRow]) -> str:
     )
 
 
-def _query_row(row: QueryRow) -> str:
-    began = time.strftime("%H:%M:%S", time.localtime(row.started))
+def _query_row(row: QueryRow, folder: str) -> str:
+    link = escape(f"{folder}query/{quote(row.key)}")
+    began = _moment(row.started)
     bad = ' class="bad"' if row.state in ("failed", "unfinished") else ' class="state"'
     state = "" if row.state == "done" else f" <span{bad}>{escape(row.state)}</span>"
     lost = f' <span class="bad">lost {escape(", ".join(row.lost))}</span>' if row.lost else ""
     rows = "" if row.rows is None else number(row.rows)
     return (
-        f'<tr><td class="l">{began}</td><td class="l q"><a href="/query/{escape(row.key)}">{escape(row.text)}</a></td>'
+        f'<tr><td class="l">{began}</td><td class="l q"><a href="{link}">{escape(row.text)}</a></td>'
         f'<td class="l"><span class="{escape(row.where)}">{escape(row.where)}</span>{state}{lost}</td>'
         f'<td>{duration(row.seconds)}</td><td>{rows}</td><td class="l why">{escape(shortened(row.why, 160))}</td></tr>'
     )
 
 
-def _query(page: QueryPage) -> str:
-    back = '<nav><a href="/">all queries</a></nav>'
+def _moment(seconds: float) -> str:
+    """A time of day, or if it was not today the day, too."""
+    then = time.localtime(seconds)
+    is_today = then[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", then)
+
+
+def _query(page: QueryPage, folder: str) -> str:
+    back = f'<nav><a href="{escape(folder)}">all queries</a></nav>'
     if page.histories:
-        first, *others = page.histories
+        is_running = page.row.state == "running"
+        first, *others = (
+            replace(each, outcome="running") if is_running and each.outcome == "unfinished" else each
+            for each in page.histories
+        )
         bodies = [query_body(first, page.findings), *(query_body(each, ()) for each in others)]
         return back + "<hr>".join(bodies)
     row = page.row

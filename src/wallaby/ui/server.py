@@ -4,7 +4,11 @@ The standard library's threading server is enough: one person looks at it, pages
 must not add a dependency to every driver. It never touches a query; it reads what the head has, on its own threads.
 
 What is refused: requests without the token, requests under another host name (a page elsewhere could point a name of
-its own at 127.0.0.1), requests that another site makes, methods other than GET, and more than a few at a time.
+its own at 127.0.0.1), requests that another site makes, methods other than GET, and more than a few at a time. The port
+of a request may be any: that of a tunnel, for one.
+
+All pages are in a folder with a random name. Browsers send a cookie to every port of a host, so a server of somebody
+else's on 127.0.0.1 would be given the token; they do so only below the cookie's path, which that server does not know.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 _log = logging.getLogger(__name__)
 LOOPBACK: Final = "127.0.0.1"
 REQUESTS_MAX: Final = 8
+#: So many connections may be open at once, each with a thread of its own.
+CONNECTIONS_MAX: Final = 32
 SOCKET_SECONDS: Final = 10.0
 #: How often the server looks whether it is to end.
 POLL_SECONDS: Final = 0.1
@@ -31,6 +37,8 @@ POLL_SECONDS: Final = 0.1
 ANSWER_SHARE: Final = 0.01
 POLL_MS: Final = 1000
 POLL_MS_MAX: Final = 15_000
+#: What Prometheus asks for, with the token in a header, so that it need not know the folder.
+METRICS: Final = "/metrics"
 _NAVIGATION: Final = frozenset({"", "none", "same-origin", "same-site"})
 
 
@@ -46,8 +54,11 @@ class PageAnswer:
 class PageSite(Protocol):
     """The pages that a server answers requests with."""
 
-    def answer(self, path: str, nonce: str) -> PageAnswer | None:
-        """The answer for a path; None if there is no such page. Scripts and styles of a page carry the nonce."""
+    def answer(self, path: str, nonce: str, folder: str) -> PageAnswer | None:
+        """The answer for a path in the folder; None if there is no such page.
+
+        Scripts and styles of a page carry the nonce, and its links begin with the folder.
+        """
         ...
 
 
@@ -61,6 +72,8 @@ class PageServer:
             OSError: the port is taken.
         """
         self.token = token or secrets.token_urlsafe(24)
+        #: The folder that the pages are in, on every server another.
+        self.folder = f"/{secrets.token_urlsafe(9)}/"
         self._site = site
         self._room = threading.BoundedSemaphore(REQUESTS_MAX)
         server = self
@@ -75,7 +88,12 @@ class PageServer:
     @property
     def url(self) -> str:
         """The address with the token. Anyone who has it can see the pages."""
-        return f"http://{LOOPBACK}:{self.port}/?token={self.token}"
+        return f"{self.address}?token={self.token}"
+
+    @property
+    def address(self) -> str:
+        """The address without the token."""
+        return f"http://{LOOPBACK}:{self.port}{self.folder}"
 
     def close(self) -> None:
         """End the server."""
@@ -92,8 +110,7 @@ class PageServer:
 
     def refusal(self, headers: Mapping[str, str], query: str) -> PageAnswer | None:
         """Why a request is refused, if it is."""
-        host = headers.get("Host", "")
-        if host not in (f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"):
+        if headers.get("Host", "").partition(":")[0] not in (LOOPBACK, "localhost"):
             return _plain(421, "This page is at another address.")
         given = _token_in(headers, query, self.cookie)
         if given is None or not hmac.compare_digest(given.encode(), self.token.encode()):
@@ -106,12 +123,16 @@ class PageServer:
         return None
 
     def answered(self, path: str, nonce: str) -> tuple[PageAnswer, int]:
-        """The answer, and in how many milliseconds to ask for it again."""
+        """The answer, and in how many milliseconds to ask for it again. Outside the folder are no pages."""
+        if path != METRICS:
+            if not path.startswith(self.folder):
+                return _plain(404, "There is no such page."), 0
+            path = path[len(self.folder) - 1 :]
         if not self._room.acquire(blocking=False):
             return _plain(503, "Too many requests at once."), POLL_MS_MAX
         began = time.monotonic()
         try:
-            found = self._site.answer(path, nonce)
+            found = self._site.answer(path, nonce, self.folder)
         except Exception:  # noqa: BLE001 - whatever it is, the page must not end with it
             _log.exception("the page %s could not be made", path)
             found = _plain(500, "The page could not be made; the driver's log says why.")
@@ -124,6 +145,20 @@ class PageServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 16
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._connections = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        super().__init__(address, handler)
+
+    def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002 - the base's signature
+        """Is there room for another connection?"""
+        return self._connections.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base's signature
         _log.debug("a request ended early", exc_info=True)
@@ -149,7 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if refused is None:
             cookie = f"{self.page_server.cookie}={self.page_server.token}"
-            self.send_header("Set-Cookie", f"{cookie}; Path=/; HttpOnly; SameSite=Strict")
+            path = self.page_server.folder
+            self.send_header("Set-Cookie", f"{cookie}; Path={path}; HttpOnly; SameSite=Strict")
         self.end_headers()
         self.wfile.write(body)
 

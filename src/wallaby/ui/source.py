@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from wallaby.observe.finding import Finding
 from wallaby.observe.history import History
+from wallaby.results.record import QueryState
+from wallaby.results.worker_info import WorkerInfoState
+
+#: What an event log may show besides the states of a query: no end, or nothing.
+LoggedState = Literal[QueryState, "unfinished", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +22,7 @@ class QueryRow:
     key: str
     text: str
     where: str
-    state: str
+    state: LoggedState
     started: float
     seconds: float
     rows: int | None = None
@@ -32,7 +37,7 @@ class WorkerRow:
     id: str
     host: str
     pid: int
-    state: str
+    state: WorkerInfoState
     used_bytes: int = 0
 
 
@@ -62,7 +67,7 @@ class QueryPage:
 
 
 class Source(Protocol):
-    """What the pages are made of. Every call may take a moment; none of them disturbs a query."""
+    """The source of the pages. Every call may take a moment; none of them disturbs a query."""
 
     def overview(self) -> Overview:
         """The engine, its TaskManagers and what they keep."""

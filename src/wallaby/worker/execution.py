@@ -21,7 +21,7 @@ from wallaby.batches import stopping
 from wallaby.batches.checksum import checksum
 from wallaby.batches.sizes import merged
 from wallaby.batches.task_timing import Lap, lap
-from wallaby.errors import MemoryLimitError, QueryError
+from wallaby.errors import MemoryLimitError, QueryCancelledError, QueryError
 from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.lineage.effects import Execute, Executed, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
@@ -52,6 +52,9 @@ from wallaby.worker.memory.usage import resident_bytes
 _Batches = tuple[pa.RecordBatch, ...]
 #: The default limit of what channels may collect in memory.
 STATE_BYTES = 1 << 30
+#: The end of a query waits this long and this often for tasks that it has stopped: one may be between two statements.
+STOP_SECONDS = 0.05
+STOPS_MAX = 20
 
 
 class Execution:
@@ -199,7 +202,7 @@ class QueryWork:
                     turn.release()
 
     def _settle_kept(self, key: tuple[int, int], kernel: Kernel) -> None:
-        """Count what a reader keeps for its next task like collected states."""
+        """Count the rows that a reader keeps for its next task as collected state."""
         if isinstance(kernel, ScanKernel):
             kernel.kept = self._states.settle((self, _Reader(*key)), kernel.kept)
 
@@ -225,7 +228,8 @@ class QueryWork:
         return _operator(self._plan, stage)
 
     def close(self) -> None:
-        """The query has ended: free what its channels had collected."""
+        """The query has ended: stop what still computes for it, and free what its channels had collected."""
+        self._end_tasks()
         self._states.drop(self)
         self._growth.forget(self)
         with self._lock:
@@ -235,6 +239,14 @@ class QueryWork:
         collect_garbage()
         if not self._keeps_freed_memory:
             give_freed_memory_back()
+
+    def _end_tasks(self) -> None:
+        """Stop the running tasks. A cancelled join could otherwise keep its thread from other queries for hours."""
+        error = self._stopped or QueryCancelledError("The query has ended.")
+        for _ in range(STOPS_MAX):
+            if not self.stop(error):
+                return
+            time.sleep(STOP_SECONDS)
 
     def _key(self, effect: Execute) -> tuple[int, int]:
         """The key of a kernel: a channel, or a thread for all re-reads of a stage."""

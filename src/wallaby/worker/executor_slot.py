@@ -13,11 +13,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+#: Among so many processes above a TaskManager is its executor.
+ANCESTORS_MAX: Final = 5
 
 
 @contextmanager
 def taking_slot(engine: str, slots: int) -> Iterator[bool]:
-    """Hold a slot in this executor; False if all are taken. If `slots` is 0, there is no limit."""
+    """Hold a slot in this executor; False if all are taken. 0 `slots` means no limit."""
     slot = _take(engine, slots) if slots else None
     try:
         yield slot is not None or not slots
@@ -49,20 +53,31 @@ def executor_of(parent: int) -> str:
 
 
 def _process_of_executor(parent: int) -> int:
-    stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
-    name, _, fields = stat.partition("(")[2].rpartition(")")
+    name, above = _name_and_parent(parent)
     # With spark.python.use.daemon=false there is no daemon: the parent is the executor itself.
-    return parent if name == "java" else int(fields.split()[1])
+    return parent if name == "java" else above
+
+
+def _name_and_parent(process: int) -> tuple[str, int]:
+    stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    name, _, fields = stat.partition("(")[2].rpartition(")")
+    return name, int(fields.split()[1])
 
 
 def spark_id_of_executor() -> str:
     """Spark's id of this process's executor, which every cluster manager passes on the executor's command line.
 
-    Empty if there is none, as under `local[n]`, or if it is not visible.
+    Between a TaskManager and its executor are its keeper and PySpark's daemon. Empty if there is no such executor, as
+    under `local[n]`, or if it is not visible.
     """
+    process = os.getppid()
     try:
-        command = Path(f"/proc/{_process_of_executor(os.getppid())}/cmdline").read_bytes()
+        for _ in range(ANCESTORS_MAX):
+            command = Path(f"/proc/{process}/cmdline").read_bytes()
+            _, found, rest = command.partition(b"\0--executor-id\0")
+            if found:
+                return rest.partition(b"\0")[0].decode("ascii", "replace")
+            _, process = _name_and_parent(process)
     except (OSError, ValueError, IndexError):
-        return ""
-    _, found, rest = command.partition(b"\0--executor-id\0")
-    return rest.partition(b"\0")[0].decode("ascii", "replace") if found else ""
+        pass
+    return ""

@@ -56,7 +56,7 @@ from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.memory.allocator_settings import keeps_between_queries
 from wallaby.worker.memory.floor import MemoryLimits
 from wallaby.worker.memory.shares import MemoryShares
-from wallaby.worker.memory.watch import MemoryWatch
+from wallaby.worker.memory.watch import HostReadings, MemoryWatch
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.taskmanager import TaskManager
 
@@ -148,6 +148,7 @@ class _Process:
             self._gcs,
             MemoryLimits(bootstrap.memory_bytes, bootstrap.memory_allowance_bytes),
             self._give_up,
+            HostReadings(os.getppid()),
             keeps_freed_memory=keeps,
         )
 
@@ -197,7 +198,7 @@ class _Process:
 
     @property
     def is_missed(self) -> bool:
-        """Was it dismissed, rather than left alone or asked to end?"""
+        """Must it be replaced? It was neither dismissed nor asked to end."""
         return not (self._orphaned or self._asked_to_end or self._lost)
 
     def _armed(self) -> Performs:
@@ -295,8 +296,8 @@ def _on_signals(do: Callable[[], None]) -> Callable[[], None]:
 
 
 def _spark_address() -> str:
-    """The address that Spark is configured to use on this host, if any; it must belong to this host."""
-    name = os.environ.get("SPARK_LOCAL_IP", "")
+    """The address that Spark is configured to use on this host, or has for this pod; it must belong to this host."""
+    name = os.environ.get("SPARK_LOCAL_IP") or os.environ.get("SPARK_EXECUTOR_POD_IP", "")
     try:
         return socket.gethostbyname(name) if name else ""
     except OSError:

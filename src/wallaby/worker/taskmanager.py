@@ -11,7 +11,7 @@ from wallaby.lineage.effects import Effects, Pause, ask
 from wallaby.lineage.names import QueryId
 from wallaby.node.effects import Discover, OpenSession, Register, Renew
 
-#: After this many renewals in a row without an answer, the store, and with it the driver, counts as gone.
+#: After this many registrations or renewals in a row without an answer, the store and the driver count as gone.
 UNANSWERED_MAX = 40
 #: How soon a worker looks for queries after it has registered.
 REGISTERED_POLL_MS = 20
@@ -27,19 +27,16 @@ class TaskManager:
 
     def run(self) -> Effects[None]:
         """Register, then renew the lease until expelled, or until the store is silent for too long."""
-        registered = None
-        while registered is None:
-            registered = yield from ask(Register())
-        if not registered:
-            return
-        self._registered = True
         unanswered = 0
         while unanswered < UNANSWERED_MAX:
-            renewed = yield from ask(Renew())
-            if renewed is False:
+            renewing = self._registered
+            answer = yield from ask(Renew() if renewing else Register())
+            if answer is False:
                 return
-            unanswered = unanswered + 1 if renewed is None else 0
-            yield Pause(self._renew_every_ms)
+            self._registered = renewing or answer is not None
+            unanswered = unanswered + 1 if answer is None else 0
+            if renewing or answer is None:
+                yield Pause(self._renew_every_ms)
 
     def discover(self) -> Effects[None]:
         """After registration, open a session for every query, until the worker ends."""

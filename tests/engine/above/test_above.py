@@ -276,7 +276,7 @@ def test_the_choice_is_made_by_cost_and_can_be_forbidden(
     spark.conf.set("spark.wallaby.below", "auto")
     assert len(small().collect()) == 5
     assert counted.runs == 0
-    assert "stays on Spark: aggregate (it reads too little to be worth it)" in above.explain(small())
+    assert "aggregate (it reads so little that handing its rows over would not pay)" in above.explain(small())
     both = spark.sql("select * from lineitem join orders on l_orderkey = o_orderkey order by l_comment")
     sort = both.select(udf(lambda x: x)("l_comment"), "*")
     assert "rows to hand over: saves" in above.explain(sort)
@@ -398,7 +398,7 @@ def test_cancelling_the_spark_job_ends_the_query(above: Engine, spark: SparkSess
 
     writer = InheritableThread(target=write)
     writer.start()
-    until(lambda: bool(above._gcs.queries()))
+    until(lambda: bool(above._parts.gcs.queries()))
     context.cancelJobGroup("slow")
     writer.join(60)
     assert not writer.is_alive()

@@ -87,7 +87,7 @@ def test_spark_runs_it_after_the_store_was_lost(above: Engine, spark: SparkSessi
     expected = rows(df.collect())
     (kept,) = above.subplans.kept.values()
     assert kept.query is not None
-    above._head.kept.ended(kept.query, GcsLostError("The store was lost."))
+    above._parts.head.kept.ended(kept.query, GcsLostError("The store was lost."))
     assert rows(df.collect()) == expected
     kept.release()
 
@@ -108,7 +108,7 @@ def test_what_was_cancelled_can_be_collected(adaptive: str, above: Engine, spark
     try:
         collecting = InheritableThread(target=collect)
         collecting.start()
-        until(lambda: bool(above._gcs.queries()))
+        until(lambda: bool(above._parts.gcs.queries()))
         context.cancelJobGroup("slow")
         collecting.join(60)
         assert len(failed) == 1
@@ -133,7 +133,7 @@ def test_what_took_too_long_runs_again(counted: Counted, spark: SparkSession) ->
             slow, before = top(over(spark.sql(SLOW))), counted.runs
             for _ in range(2):
                 with pytest.raises(QueryTimeoutError):
-                    slow.collect()
+                    slow._jdf.collectToPython()  # Spark's action, whose part alone has the limit
             assert counted.runs == before + 2, name
     finally:
         spark.conf.unset("spark.wallaby.timeout")

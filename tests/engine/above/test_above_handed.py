@@ -28,7 +28,7 @@ def test_ctrl_c_ends_the_part_and_the_next_action_runs_it(above: Engine, spark: 
     over_it = threading.Event()
 
     def press() -> None:
-        until(lambda: bool(above._gcs.queries()) or over_it.is_set())
+        until(lambda: bool(above._parts.gcs.queries()) or over_it.is_set())
         os.kill(os.getpid(), signal.SIGINT)
 
     pressing = threading.Thread(target=press)
@@ -39,7 +39,7 @@ def test_ctrl_c_ends_the_part_and_the_next_action_runs_it(above: Engine, spark: 
     finally:
         over_it.set()
         pressing.join(60)
-    until(lambda: not above._gcs.queries())
+    until(lambda: not above._parts.gcs.queries())
     assert rows(slow.collect()) == rows(on_spark(spark, over(spark.sql(SLOW)).collect))
 
 
@@ -103,3 +103,17 @@ def test_many_readers_at_once_do_not_disturb_each_other(counted: Counted, spark:
         thread.join(120)
     assert found == dict.fromkeys(range(6), expected)
     assert counted.runs == 6
+
+
+def test_a_profile_of_python_functions_has_only_those_of_the_user(
+    counted: Counted, spark: SparkSession
+) -> None:
+    """The function that reads rows in Spark's tasks is one of ours."""
+    spark.conf.set("spark.sql.pyspark.udf.profiler", "perf")
+    try:
+        over(spark.sql(JOINED)).collect()
+        assert counted.runs == 1
+        assert len(spark.profile.profiler_collector._perf_profile_results) == 1
+    finally:
+        spark.conf.unset("spark.sql.pyspark.udf.profiler")
+        spark.profile.clear()

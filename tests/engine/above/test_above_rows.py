@@ -123,6 +123,6 @@ def test_a_plan_that_is_left_to_spark_is_read_once_and_never_optimized_again(
     monkeypatch.setattr(above.subplans, "_chosen", choosing)
     queries: Any = changed._jdf.queryExecution()
     queries.executedPlan()
-    assert offered == [[]], "it reads too little to be worth it"
+    assert offered == [[]], "it reads so little that handing its rows over would not pay"
     asked = [command for command in sent if command.startswith("c")]
     assert 1 <= len(asked) <= ROUND_TRIPS_MAX, asked

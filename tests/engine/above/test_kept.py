@@ -12,9 +12,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr, udf
+from tests.engine.conftest import kept_after_collecting
 from tests.engine.losses.test_losses import wait_for
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.spark_sessions import Engines
@@ -22,11 +27,11 @@ from tests.spark_sessions import Engines
 from wallaby.above import partitions
 from wallaby.above.dataframe import KeptDataFrame
 from wallaby.engine import Engine
-from wallaby.errors import InvalidArgumentError, KeptResultError, WallabyError
+from wallaby.errors import DoubtfulValueError, InvalidArgumentError, KeptResultError, WallabyError
 from wallaby.lineage.kept import KeptChannel
 
 #: Each TaskManager reads a part of it, and keeps that.
-QUERY = "select k, v % 97 w, v n from short where v % 3 > 0"
+QUERY = "select k, v % 97 w, v n from few where v % 3 > 0"
 
 
 @pytest.fixture
@@ -43,8 +48,8 @@ def kept(engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 
 def channels(engine: Engine) -> list[KeptChannel]:
-    (query,) = engine._head.kept.queries
-    return list(engine._head.kept.channels(query).values())
+    (query,) = engine._parts.head.kept.queries
+    return list(engine._parts.head.kept.channels(query).values())
 
 
 def recoveries(engine: Engine) -> int:
@@ -72,14 +77,16 @@ def kill(engine: Engine, count: int = 1) -> set[str]:
 def test_rows_are_read_as_often_as_one_likes(
     engine: Engine, kept: KeptDataFrame, expected: list[tuple[int, ...]], tmp_path: Path
 ) -> None:
-    commits = engine._gcs.status(engine._head.kept.queries[0]).commits
+    commits = engine._parts.gcs.status(engine._parts.head.kept.queries[0]).commits
     assert rows(kept) == expected
     assert rows(kept) == expected
     assert kept.rdd.getNumPartitions() == 3
     kept.write.parquet(str(tmp_path / "kept"))
     same = kept.alias("a").join(kept.alias("b"), expr("a.k = b.k and a.n = b.n"))
     assert same.count() == len(expected)
-    assert engine._gcs.status(engine._head.kept.queries[0]).commits == commits, "nothing was computed again"
+    assert engine._parts.gcs.status(engine._parts.head.kept.queries[0]).commits == commits, (
+        "nothing was computed again"
+    )
 
 
 def test_a_lazy_one_runs_at_its_first_action(engine: Engine, spark: SparkSession) -> None:
@@ -132,7 +139,7 @@ def test_rows_that_are_let_go_while_their_query_runs_do_not_stay(engine: Engine,
 
     running = threading.Thread(target=run)
     running.start()
-    until(lambda: bool(engine._gcs.queries()))
+    until(lambda: bool(engine._parts.gcs.queries()))
     lazy.unpersist()
     running.join(60)
     until(lambda: not engine.subplans.kept)
@@ -213,6 +220,19 @@ def test_tasks_that_come_too_late_say_what_was_released(engine: Engine, spark: S
         tasks.count()
 
 
+def test_what_spark_has_cached_outlives_the_rows_it_was_made_of(engine: Engine, spark: SparkSession) -> None:
+    kept = engine.persist(spark.sql(QUERY))
+    counted = kept.groupBy("k").count().cache()
+    expected = rows(counted)
+    kept.unpersist()
+    until(lambda: nothing_is_left_of_queries(engine))
+    assert rows(counted) == expected
+    assert counted.where("k = 1").count() == 1
+    counted.unpersist(blocking=True)
+    with pytest.raises(KeptResultError, match="released by unpersist"):
+        kept.groupBy("k").count().collect()
+
+
 def test_rows_go_when_nobody_has_the_dataframe_any_more(engine: Engine, spark: SparkSession) -> None:
     kept = engine.persist(spark.sql(QUERY))
     derived = kept.where("k > 3")
@@ -222,14 +242,7 @@ def test_rows_go_when_nobody_has_the_dataframe_any_more(engine: Engine, spark: S
     time.sleep(0.5)
     assert derived.count() > 0, "what was made of it still reads its rows"
     del derived
-
-    def gone() -> bool:
-        gc.collect()
-        engine.subplans.collect()
-        time.sleep(0.2)
-        return not engine.subplans.kept
-
-    until(gone)
+    until(lambda: not kept_after_collecting(engine))
     until(lambda: nothing_is_left_of_queries(engine))
 
 
@@ -245,10 +258,34 @@ def test_what_spark_has_to_run_stays_in_sparks_cache(
     cached.unpersist()
 
 
+def test_an_error_in_the_data_is_raised_when_the_query_is_run(engine: Engine, spark: SparkSession) -> None:
+    spark.conf.set("spark.wallaby.sparkErrors", "true")
+    try:
+        bad = spark.sql("select o_custkey, sum(1 / (o_orderkey - 1)) s from orders group by o_custkey")
+        with pytest.raises((PySparkException, Py4JJavaError), match="DIVIDE_BY_ZERO"):
+            engine.persist(bad)
+        assert not bad.is_cached
+    finally:
+        spark.conf.unset("spark.wallaby.sparkErrors")
+
+
+def test_what_is_left_to_spark_meanwhile_stays_in_sparks_cache(
+    engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_doubt(subplan: object) -> None:
+        raise DoubtfulValueError("A value is in doubt.")
+
+    monkeypatch.setattr(engine.subplans, "_run", in_doubt)
+    cached = engine.persist(spark.sql(QUERY))
+    assert cached.is_cached
+    assert cached.count() > 0
+    cached.unpersist(blocking=True)
+
+
 def test_rows_do_not_stay_where_spark_has_no_slot_to_read_them(
     engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_site", replace(engine._site, leaves_slot=False))
+    monkeypatch.setattr(engine._parts, "site", replace(engine._parts.site, leaves_slot=False))
     with pytest.raises(KeptResultError, match=r"spark\.wallaby\.exclusive"):
         engine.persist(spark.sql(QUERY))
 
@@ -263,11 +300,47 @@ def test_a_closed_engine_is_named_by_whoever_reads_its_rows(engines: Engines, sp
     engine = engines.get(workers=1, threads=2)
     kept = engine.persist(spark.sql(QUERY))
     assert kept.count() > 0
+    tasks = kept.rdd
+    counted = kept.groupBy("k").count().cache()
+    expected = rows(counted)
     engines.close()
+    assert rows(counted) == expected, "they are in Spark's cache"
+    counted.unpersist(blocking=True)
     began = time.monotonic()
-    with pytest.raises(KeptResultError, match="is closed"):
-        kept.count()
+    for act in (kept.count, tasks.count, kept.groupBy("w").count().collect):
+        with pytest.raises(KeptResultError, match="is closed"):
+            act()
     assert time.monotonic() - began < 20, "nobody waits for what cannot come"
+
+
+def test_closing_the_engine_ends_who_reads_its_rows(
+    engines: Engines, spark: SparkSession, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+
+    def slowly(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for frame in frames:
+            begun.touch()
+            time.sleep(120)
+            yield frame
+
+    kept = engines.get(workers=1, threads=2).persist(spark.sql(QUERY))
+    raised: list[Exception] = []
+
+    def read() -> None:
+        try:
+            kept.mapInPandas(slowly, kept.schema).write.format("noop").mode("overwrite").save()
+        except WallabyError as error:
+            raised.append(error)
+
+    reading = InheritableThread(target=read)
+    reading.start()
+    until(begun.exists)
+    engines.close()
+    reading.join(30)
+    (error,) = raised
+    assert isinstance(error, KeptResultError)
+    assert "was closed while Spark's tasks read rows from it" in str(error)
 
 
 @pytest.mark.parametrize("policy", ["restart", "spool"])
@@ -280,6 +353,6 @@ def test_without_lineage_at_the_workers_nothing_stays(
     with caplog.at_level("WARNING", logger="wallaby"):
         cached = engine.persist(spark.sql(QUERY))
     assert cached.is_cached
-    assert "do not stay with the TaskManagers" in caplog.text
+    assert "cannot stay with the TaskManagers" in caplog.text
     cached.unpersist()
     engines.close()

@@ -335,7 +335,7 @@ def test_a_part_that_spark_does_not_plan_by_itself_leaves_the_query_to_spark(
     df = plain_function(spark, tmp_path)
     planned = engine._plan(df)
     lost = tuple(replace(leaf, path=(0, 0, 0, 0, 0, 7)) for leaf in planned.leaves)
-    monkeypatch.setattr(engine._site.planner, "plan", lambda *_: replace(planned, leaves=lost))
+    monkeypatch.setattr(engine._parts.site.planner, "plan", lambda *_: replace(planned, leaves=lost))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert not result.native
@@ -347,14 +347,14 @@ def test_a_directory_that_cannot_be_written_leaves_the_query_to_spark(
     there = tmp_path / "leaves"
     settings = replace(engine.settings, leaf_dir=str(there))
     monkeypatch.setattr(
-        engine._runner, "leaf_directory", LeafDirectory(Cluster(spark.sparkContext), settings)
+        engine._parts.runner, "leaf_directory", LeafDirectory(Cluster(spark.sparkContext), settings)
     )
     df = plain_function(spark, tmp_path)
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert result.native
     assert there.is_dir()
-    engine._runner.leaf_directory.close()
+    engine._parts.runner.leaf_directory.close()
     there.rmdir()
     there.write_text("a file")
     result = engine.run(df)
@@ -368,15 +368,15 @@ def test_several_hosts_without_a_shared_directory_have_no_leaves(
     df = plain_function(spark, tmp_path)
     cluster = Cluster(spark.sparkContext)
     cluster._local, cluster.master = None, "spark://elsewhere:7077"
-    monkeypatch.setattr(engine._runner, "leaf_directory", LeafDirectory(cluster, engine.settings))
+    monkeypatch.setattr(engine._parts.runner, "leaf_directory", LeafDirectory(cluster, engine.settings))
     assert "set spark.wallaby.leaf.dir" in engine.fallback_reasons(df)[-1]
     assert not engine.run(df).native
     settings = replace(engine.settings, leaf_dir=str(tmp_path))
-    monkeypatch.setattr(engine._runner, "leaf_directory", LeafDirectory(cluster, settings))
+    monkeypatch.setattr(engine._parts.runner, "leaf_directory", LeafDirectory(cluster, settings))
     result = engine.run(df)
     assert result.arrow().num_rows == 25
     assert result.native
-    engine._runner.leaf_directory.close()
+    engine._parts.runner.leaf_directory.close()
 
 
 def test_what_a_killed_driver_left_is_swept(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ CASES = (
     Case("the first columns", "select id, tiny, whole from everything", by=("id",)),
     Case("few records", ALL, options=(("maxRecordsPerFile", "3"),)),
     Case("few records of partitions", ALL, by=("flag",), options=(("maxRecordsPerFile", "3"),)),
+    Case("any number of records", ALL, by=("flag",), options=(("maxRecordsPerFile", "-1"),)),
     Case("lz4_raw", ALL, options=(("compression", "lz4_raw"),)),
     Case("append", ALL, first="error", mode="append"),
     Case("append to partitions", ALL, by=("whole",), first="error", mode="append"),
@@ -260,6 +261,21 @@ def test_what_cannot_be_written_says_so_and_changes_nothing(
     assert len(read(spark, path)) == 5, "the rows that a query reads are there until it has ended"
     rows.write.mode("overwrite").parquet(str(tmp_path / "file"))
     assert len(read(spark, tmp_path / "file")) == 20, "a file that is in the way is overwritten, as on Spark"
+
+
+@pytest.mark.usefixtures("everything")
+def test_a_partition_whose_name_is_too_long_says_so_and_changes_nothing(
+    above: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    spark.sql("select id, 'x' p from everything").write.partitionBy("p").parquet(str(path))
+    before = listed(tmp_path)
+    long = spark.sql("select id, repeat('é', 130) p from everything")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(WriteError, match="too long") as caught:
+            long.write.mode(mode).partitionBy("p").parquet(str(path))
+        assert "shorter values" in caught.value.fix
+        assert listed(tmp_path) == before
 
 
 @pytest.mark.usefixtures("everything")

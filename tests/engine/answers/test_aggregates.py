@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.outcome import outcome
+from tests.engine.outcome import natively, outcome
 
 from wallaby.engine import Engine
 from wallaby_lab.compare import require_same
@@ -106,8 +106,7 @@ def many(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def same_as_spark(engine: Engine, spark: SparkSession, sql: str) -> None:
     df = spark.sql(sql)
-    assert engine.fallback_reasons(df) == []
-    require_same(engine.to_arrow(df), df.toArrow())
+    require_same(natively(engine, df).arrow(), df.toArrow())
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -158,8 +157,7 @@ def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: Spar
 )
 def test_an_interval_that_does_not_fit_is_sparks_error(engine: Engine, spark: SparkSession, sql: str) -> None:
     df = spark.sql(sql)
-    assert engine.fallback_reasons(df) == []
-    assert outcome(lambda: engine.collect(df)) == outcome(df.collect)
+    assert outcome(lambda: natively(engine, df).rows()) == outcome(df.collect)
 
 
 def test_percentiles_between_two_values_are_sparks(engine: Engine, spark: SparkSession) -> None:

@@ -163,7 +163,7 @@ def replaced_while_it_runs(spark: SparkSession, engine: Engine, directory: Path)
         pq.write_table(many, directory / f"{number}.parquet", row_group_size=1)
     df = spark.read.schema(SCHEMA).parquet(str(directory)).groupBy("v").agg(F.sum("k"))
     result = engine.run(df)
-    until(lambda: engine._gcs.status(result._collected.query).commits > 5)
+    until(lambda: engine._parts.gcs.status(result._collected.query).commits > 5)
     other = directory / "other"
     pq.write_table(pa.table({"k": [10**6] * 300, "v": ["x"] * 300}), other, row_group_size=1)
     other.replace(directory / "5.parquet")
@@ -219,13 +219,13 @@ def test_the_files_of_a_leaf_are_never_read_after_a_change(
 ) -> None:
     """Somebody else's process that writes to our directory must not change an answer."""
     df = spark.createDataFrame([(n,) for n in range(5)], "n int").groupBy("n").count()
-    submit = engine._runner._submit
+    submit = engine._parts.runner._submit
 
     def submit_after_damage(*arguments: object, **named: object) -> object:
-        for path in engine._runner.leaf_directory.make().parent.glob("*/part-*.parquet"):
+        for path in engine._parts.runner.leaf_directory.make().parent.glob("*/part-*.parquet"):
             path.write_bytes(path.read_bytes() + b"PAR1")
         return submit(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(engine._runner, "_submit", submit_after_damage)
+    monkeypatch.setattr(engine._parts.runner, "_submit", submit_after_damage)
     with pytest.raises((SourceChangedError, CorruptFileError)):
         engine.collect(df)

@@ -69,9 +69,9 @@ def write(path: Path, text: str) -> str:
 
 
 def agree(engine: Engine, query: DataFrame, *, native: bool) -> None:
-    reasons = engine.fallback_reasons(query)
-    assert not reasons if native else reasons, reasons
-    assert outcome(lambda: engine.collect(query)) == outcome(query.collect)
+    result = engine.run(query)
+    assert result.is_wholly_native == native, engine.fallback_reasons(query)
+    assert outcome(result.rows) == outcome(query.collect)
 
 
 @pytest.mark.parametrize("name", CSV)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from tests.engine.outcome import outcome
+from tests.engine.outcome import natively, outcome
 
 from wallaby.engine import Engine
 
@@ -115,16 +115,14 @@ def test_names_are_found_without_regard_to_case_and_order(
         table.where("b is not null").groupBy("a").count(),
         table.alias("l").join(table.alias("r"), "a").groupBy().count(),
     ):
-        assert engine.fallback_reasons(df) == []
-        assert outcome(partial(engine.collect, df)) == outcome(df.collect)
+        assert outcome(partial(lambda each: natively(engine, each).rows(), df)) == outcome(df.collect)
 
 
 def test_merged_schemas_are_the_tables_schema(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, pa.table({"a": [1, 2]}), pa.table({"b": ["x"], "a": [3]}), pa.table({"c": [0.5]}))
     table = spark.read.option("mergeSchema", "true").parquet(path)
     df = table.groupBy("b").agg(F.sum("a"), F.sum("c"))
-    assert engine.fallback_reasons(df) == []
-    assert outcome(lambda: engine.collect(df)) == outcome(df.collect)
+    assert outcome(lambda: natively(engine, df).rows()) == outcome(df.collect)
 
 
 def test_a_column_that_is_there_twice_is_sparks_error(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.engine.outcome import outcome
+from tests.engine.outcome import natively, outcome
 
 from wallaby.engine import Engine
 from wallaby.errors import CorruptFileError
@@ -48,6 +48,10 @@ def compare(engine: Engine, df: DataFrame) -> None:
     require_same(engine.to_arrow(df), df.toArrow())
 
 
+def compare_native(engine: Engine, df: DataFrame) -> None:
+    require_same(natively(engine, df).arrow(), df.toArrow())
+
+
 QUERIES = [
     "select * from parts.by_k",
     "select * from parts.by_word_and_day",
@@ -75,8 +79,7 @@ def test_a_partitioned_table_is_read_natively(
     engine: Engine, spark: SparkSession, tables: Path, query: str
 ) -> None:
     df = spark.sql(query)
-    assert engine.fallback_reasons(df) == []
-    compare(engine, df)
+    compare_native(engine, df)
 
 
 @pytest.mark.parametrize("kind", ["string", "tinyint", "bigint", "double", "decimal(9,0)"])
@@ -84,8 +87,7 @@ def test_partition_columns_have_the_type_that_the_reader_gives(
     engine: Engine, spark: SparkSession, tables: Path, kind: str
 ) -> None:
     df = spark.read.schema(f"v bigint, k {kind}").parquet(str(tables / "inferred")).groupBy("k").count()
-    assert engine.fallback_reasons(df) == []
-    compare(engine, df)
+    compare_native(engine, df)
 
 
 def test_decimals_that_spark_reads_with_another_scale_are_left_to_it(
@@ -104,8 +106,7 @@ def test_the_directory_wins_over_a_column_of_the_file(
         pq.write_table(pa.table({"k": [98, 99], "v": [number, 3]}), tmp_path / f"k={number}" / "a.parquet")
     table = spark.read.parquet(str(tmp_path))
     for df in (table, table.where("k = 1"), table.where("k = 99")):
-        assert engine.fallback_reasons(df) == []
-        compare(engine, df)
+        compare_native(engine, df)
 
 
 def splits(engine: Engine, df: DataFrame) -> int:
@@ -200,8 +201,7 @@ def test_bloom_filters_that_catalyst_injects_are_not_needed(
         ):
             df = spark.sql(query)
             assert "might_contain" in optimized(df)
-            assert engine.fallback_reasons(df) == []
-            compare(engine, df)
+            compare_native(engine, df)
     finally:
         for name in settings:
             spark.conf.unset(name)
@@ -233,8 +233,7 @@ def test_columns_that_came_later_are_null_in_older_files(
             "select p, count(*) from grown where z is null group by p",
         ):
             df = spark.sql(query)
-            assert engine.fallback_reasons(df) == []
-            compare(engine, df)
+            compare_native(engine, df)
         spark.sql("alter table grown add columns (w int default 7)")
         defaults = spark.sql("select p, sum(w) from grown group by p")
         assert outcome(lambda: engine.collect(defaults)) == outcome(defaults.collect)

@@ -9,6 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.engine.outcome import natively
 
 from wallaby.engine import Engine
 from wallaby_lab.compare import require_same
@@ -44,8 +45,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Non
 
 def same_as_spark(engine: Engine, spark: SparkSession, sql: str, order: tuple[str, ...] = ()) -> None:
     df = spark.sql(sql)
-    assert engine.fallback_reasons(df) == []
-    require_same(engine.to_arrow(df), df.toArrow(), order=order)
+    require_same(natively(engine, df).arrow(), df.toArrow(), order=order)
 
 
 JOINS = {
@@ -98,6 +98,11 @@ SUBQUERIES = {
         select n from a where exists (select v from b where b.k > a.k order by v limit 1)""",
     "no second row": "select n from a where not exists (select v from b where b.k = a.k limit 1 offset 1)",
     "in a condition": "select n from a where n > (select avg(n) from a)",
+    "a struct": "select n, (select named_struct('x', max(n), 'y', min(v)) from b join a using (k)) as s from a",
+    "a struct with one field": "select n, (select named_struct('x', max(v)) from b) as s from a",
+    "a field of a struct": "select n, (select struct(max(v), min(v)) from b).col2 as x from a",
+    "a field of a struct in a row": """
+        select n, (select max(struct(v, name)) from b).v as x, (select max(struct(v, name)) from b) as y from a""",
     "of no row": "select n, (select v from b where v < 0) as x from a",
     "compared with null": "select n from a where n > (select v from b where v < 0)",
     "in a projection": "select n + (select max(v) from b) as x, (select min(name) from b) as y from a",

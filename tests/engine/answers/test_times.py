@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.outcome import outcome
+from tests.engine.outcome import natively, outcome
 
 from wallaby.engine import Engine
 
@@ -152,8 +152,7 @@ def test_a_function_of_time_gives_what_spark_gives(
     engine: Engine, spark: SparkSession, zone: str, expressions: str
 ) -> None:
     df = spark.sql(f"select id, {expressions} from times")
-    assert engine.fallback_reasons(df) == [], zone
-    ours, theirs = engine.to_arrow(df), df.toArrow()
+    ours, theirs = natively(engine, df).arrow(), df.toArrow()
     assert ours.schema == theirs.schema
     expected = values(theirs)
     assert values(ours) == expected
@@ -169,8 +168,7 @@ def test_a_function_of_time_gives_what_spark_gives(
 )
 def test_a_time_that_is_none_is_sparks_error(engine: Engine, spark: SparkSession, expression: str) -> None:
     df = spark.sql(f"select {expression} as x from times")
-    assert engine.fallback_reasons(df) == []
-    assert outcome(lambda: engine.collect(df)) == outcome(df.collect)
+    assert outcome(lambda: natively(engine, df).rows()) == outcome(df.collect)
 
 
 def test_windows_of_time_and_intervals_are_grouped_and_joined(engine: Engine, spark: SparkSession) -> None:
@@ -180,8 +178,7 @@ def test_windows_of_time_and_intervals_are_grouped_and_joined(engine: Engine, sp
         "select a.id, b.id as other from times a join times b on a.dt = b.dt and a.ts - b.ts > interval 1 day",
     ):
         df = spark.sql(sql)
-        assert engine.fallback_reasons(df) == []
-        ours, theirs = engine.to_arrow(df), df.toArrow()
+        ours, theirs = natively(engine, df).arrow(), df.toArrow()
         assert ours.schema == theirs.schema
         assert sorted(map(str, columns(ours))) == sorted(map(str, columns(theirs)))
 

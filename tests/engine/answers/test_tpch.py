@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.engine import dataframes
+from tests.engine.outcome import natively
 from tests.spark_sessions import Engines
 
 from wallaby_lab import tpch
@@ -19,8 +20,7 @@ def test_tpch_is_answered_as_by_spark(
     engine = engines.get(workers=workers, threads=1)
     for number, order in tpch.ORDERS.items():
         df = spark.sql(tpch.query(number))
-        assert engine.fallback_reasons(df) == []
-        result = engine.run(df)
+        result = natively(engine, df)
         require_same(result.arrow(), answers[number], order=order)
         assert result.native
         assert result.stats.rows == answers[number].num_rows
@@ -32,5 +32,4 @@ def test_tpch_written_with_dataframes_has_the_same_answers(
     engine = engines.get(workers=2, threads=1)
     for number, query in enumerate(dataframes.QUERIES, start=1):
         df = query(spark)
-        assert engine.fallback_reasons(df) == [], number
-        require_same(engine.to_arrow(df), answers[number], order=tpch.ORDERS[number])
+        require_same(natively(engine, df).arrow(), answers[number], order=tpch.ORDERS[number])

@@ -128,7 +128,7 @@ def test_nothing_is_left_after_close(
     workers = [psutil.Process(worker.pid) for worker in engine.workers()]
     assert engine.count(spark.table("nation")) == 25
     running = engine.run(spark.sql(LONG))
-    until(lambda: engine._gcs.status(running._collected.query).commits > 5)
+    until(lambda: engine._parts.gcs.status(running._collected.query).commits > 5)
     assert len(_processes()) > len(before[1])
     assert list(here.iterdir())
     assert list(there.iterdir())

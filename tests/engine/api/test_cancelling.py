@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +140,9 @@ def test_it_ends_a_query_that_is_being_planned(
 def deserted(engines: Engines, pool: ThreadPoolExecutor) -> Iterator[Engine]:
     """An engine that has lost all its TaskManagers, and to which no others come."""
     engine = engines.get(workers=1, threads=1, split=1, leaf_minimum=0, no_workers_timeout=3600)
-    engine._deployment._hosting.stop(0)
-    for worker in engine.workers():
-        with suppress(ProcessLookupError):
-            os.kill(worker.pid, signal.SIGKILL)
+    engine._parts.deployment._hosting.stop(
+        0
+    )  # Spark kills the keepers, and they take their TaskManagers with them
     until(lambda: not engine.workers(), 60)
     yield engine
     engines.close()
@@ -167,7 +163,7 @@ def test_it_ends_a_query_that_waits_for_workers_after_spark_has_run_its_part(
     same = udf(lambda key: key, "long")
     df = spark.table("nation").select(same("n_nationkey").alias("k")).groupBy("k").count()
     waiting = begin(spark, lambda: deserted.collect(df), pool)
-    until(lambda: any(run._submitted is not None for run in deserted._runner._leaf_runs))
+    until(lambda: any(run._submitted is not None for run in deserted._parts.runner._leaf_runs))
     WAYS["a job group"](spark)
     with pytest.raises(SparkCancelledError):
         waiting.result(60)

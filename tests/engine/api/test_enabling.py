@@ -37,16 +37,16 @@ class Counted:
 
     def __init__(self, engine: Engine) -> None:
         self.queries = 0
-        self._submit = engine._runner._submit
+        self._submit = engine._parts.runner._submit
         self._engine = engine
-        engine._runner._submit = self._count  # type: ignore[method-assign, assignment]
+        engine._parts.runner._submit = self._count  # type: ignore[method-assign, assignment]
 
     def _count(self, *arguments: object, **named: object) -> object:
         self.queries += 1
         return self._submit(*arguments, **named)  # type: ignore[arg-type]
 
     def stop(self) -> None:
-        del self._engine._runner._submit
+        del self._engine._parts.runner._submit
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark_sessions import Engines
 
 import wallaby
@@ -79,6 +80,50 @@ def test_nonsense_is_refused_by_the_next_query(
         engine.collect(spark.table("nation"))
     spark.conf.unset(f"spark.wallaby.{key}")
     assert engine.count(spark.table("nation")) == 25
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("timout", "5s"), ("channels", "many"), ("below", "nevr"), ("enabled", "flase")]
+)
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda df, path: df.write.parquet(path),
+        lambda df, path: df.write.json(path),
+        lambda df, path: df.groupBy("n_regionkey").count().write.parquet(path),
+        lambda df, path: df.sparkSession.sql("create table refused using parquet as select 1 one"),
+    ],
+    ids=["write", "write json", "write groups", "create table"],
+)
+def test_nonsense_is_refused_by_the_next_write(
+    above: Engine,
+    spark: SparkSession,
+    tmp_path: Path,
+    key: str,
+    value: str,
+    act: Callable[[DataFrame, str], object],
+) -> None:
+    """However little it reads, and whether or not a part of it would run here."""
+    df = spark.table("nation")
+    spark.conf.set(f"spark.wallaby.{key}", value)
+    with pytest.raises(ConfigurationError, match=rf"spark\.wallaby\.{key}"):
+        act(df, str(tmp_path / "t"))
+    assert not list((tmp_path / "t").glob("*.parquet"))
+    spark.sql(f"reset spark.wallaby.{key}")
+    act(df, str(tmp_path / "t"))
+    spark.sql("drop table if exists refused")
+
+
+def test_nonsense_is_told_once_of_what_else_spark_plans(
+    above: Engine, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark would remember an error with the DataFrame, which would fail for ever."""
+    df = spark.table("nation")
+    spark.conf.set("spark.wallaby.timout", "5s")
+    with caplog.at_level(logging.WARNING, "wallaby"):
+        assert len(list(df.toLocalIterator())) == 25
+        df.foreachPartition(lambda rows: None)
+    assert len([each for each in caplog.messages if "There is no setting spark.wallaby.timout" in each]) == 1
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_refused(engine: Engine, spark: SparkSession) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -24,11 +26,14 @@ import wallaby
 from wallaby.engine import Engine
 from wallaby.serving import ConnectServer
 
+NO_TABLES: Mapping[str, Sequence[str]] = MappingProxyType({})
 CLIENT = Path(__file__).with_name("client.py")
 PYTHON = os.environ.get("WALLABY_CONNECT_PYTHON", sys.executable)
-#: Streams are cut so often that every longer operation is reattached; an abandoned one is soon ended.
+#: Streams are cut after this much, so that a longer operation and a larger answer are reattached; an abandoned one is
+#: soon ended. With a shorter time, a client on a busy machine would do little but reattach.
 QUICK = {
-    "spark.connect.execute.reattachable.senderMaxStreamDuration": "100ms",
+    "spark.connect.execute.reattachable.senderMaxStreamDuration": "1s",
+    "spark.connect.execute.reattachable.senderMaxStreamSize": "64k",
     "spark.connect.execute.manager.detachedTimeout": "5s",
     "spark.connect.execute.manager.maintenanceInterval": "500ms",
 }
@@ -46,9 +51,10 @@ class ClientError(Exception):
 
 
 class Client:
-    """A program that uses Spark Connect."""
+    """A program that uses Spark Connect. A table becomes a view when a snippet first names it, by a Spark job."""
 
-    def __init__(self, url: str, **variables: str) -> None:
+    def __init__(self, url: str, tables: Mapping[str, Sequence[str]] = NO_TABLES, **variables: str) -> None:
+        self._tables = dict(tables)
         # Neither Java nor anything else is on its path.
         environment = {key: text for key, text in os.environ.items() if not key.startswith(("JAVA", "SPARK"))}
         self.process = subprocess.Popen(
@@ -63,7 +69,12 @@ class Client:
     def begin(self, snippet: str) -> None:
         """Have it run a snippet, which `end` waits for."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(snippet) + "\n")
+        named = [name for name in self._tables if re.search(rf"\b{name}\b", snippet)]
+        views = [
+            f"spark.read.parquet(*{self._tables.pop(name)!r}).createOrReplaceTempView({name!r})\n"
+            for name in named
+        ]
+        self.process.stdin.write(json.dumps("".join(views) + snippet) + "\n")
         self.process.stdin.flush()
 
     def end(self) -> Any:
@@ -111,19 +122,15 @@ def served(server: ConnectServer) -> Iterator[Engine]:
 
 @pytest.fixture
 def connect(server: ConnectServer, served: Engine, data: Path, tiny: Path) -> Iterator[Callable[[], Client]]:
-    """Starts clients that know the tables of the tests as views, and let every part run in the TaskManagers."""
+    """Starts clients that know the tables of the tests, and let every part run in the TaskManagers."""
     clients: list[Client] = []
     tables = {"short": sorted(str(path) for path in tiny.iterdir())[:SHORT_FILES]}
     tables |= {path.stem: [str(path)] for path in data.iterdir()}
 
     def start() -> Client:
-        client = Client(server.url)
+        client = Client(server.url, tables)
         clients.append(client)
-        client.run(
-            f"for name, paths in {tables!r}.items():\n"
-            "    spark.read.parquet(*paths).createOrReplaceTempView(name)\n"
-            "spark.conf.set('spark.wallaby.below', 'always')\n"
-        )
+        client.run("spark.conf.set('spark.wallaby.below', 'always')")
         return client
 
     yield start

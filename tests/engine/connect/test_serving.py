@@ -60,7 +60,7 @@ def test_the_token_is_not_found_in_the_settings(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_only_a_port_is_taken_for_one(spark: SparkSession, port: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"no port {port}"):
+    with pytest.raises(InvalidArgumentError, match=f"Invalid port: {port}"):
         wallaby.serve(spark, port=port)
 
 

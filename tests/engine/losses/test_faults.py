@@ -323,3 +323,18 @@ def test_a_disk_that_is_full_when_a_kernel_spills_costs_its_worker(
     require_all_struck(chaos, name)
     assert result.stats.recoveries >= 1
     until(lambda: nothing_is_left_of_queries(engine))
+
+
+def test_a_disk_that_is_full_when_a_stripe_is_copied_costs_its_worker(
+    chaos: Chaos, spark: SparkSession, wide: str, tmp_path: Path
+) -> None:
+    """The file is not called damaged: another TaskManager has room for a copy of its stripe."""
+    spark.sql(wide).coalesce(2).write.option("orc.compress", "none").orc(str(tmp_path / "stripes"))
+    df = spark.read.orc(str(tmp_path / "stripes")).groupBy("t").count()
+    engine = chaos.engine(memory=96 << 20, task_target=1 << 20, broadcast=0)
+    name = chaos.order("*:execute:2:fill=1m")
+    result = engine.run(df, observed=True)
+    require_same(result.arrow(), df.toArrow())
+    require_all_struck(chaos, name)
+    assert result.stats.recoveries >= 1
+    until(lambda: nothing_is_left_of_queries(engine))

@@ -28,7 +28,7 @@ JOINED = """
 def kill_while_it_runs(engine: Engine, result: Result, victims: int = 1) -> None:
     """Kill TaskManagers once the query has committed something, and before it is over."""
     query = result._collected.query
-    until(lambda: engine._gcs.status(query).commits > 20)
+    until(lambda: engine._parts.gcs.status(query).commits > 20)
     for worker in engine.workers()[:victims]:
         os.kill(worker.pid, signal.SIGKILL)
     assert not result._collected.is_over, "the query was over before the kill"
@@ -85,7 +85,7 @@ def test_a_drained_worker_leaves_without_a_loss(engine: Engine, spark: SparkSess
     worker = engine.workers()[0]
     leaving = worker.id
     result = engine.run(spark.sql(LONG))
-    until(lambda: engine._gcs.status(result._collected.query).commits > 20)
+    until(lambda: engine._parts.gcs.status(result._collected.query).commits > 20)
     assert engine.drain(worker)
     assert not result._collected.is_over, "it left while the query ran"
     require_same(result.arrow(), expected)

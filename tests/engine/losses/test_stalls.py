@@ -138,7 +138,7 @@ def test_both_sides_of_a_self_join_get_through_narrow_windows(
 ) -> None:
     """The outputs of the side that waits fill every push; those that it waits for have to come first all the same."""
     narrow = replace(engine.settings, window=1 << 14, task_target=1 << 16, broadcast=0)
-    monkeypatch.setattr(engine, "settings", narrow)
+    monkeypatch.setattr(engine._parts, "settings", narrow)
     df = spark.sql("""
         select count(*) n, sum(a.l_orderkey + b.l_partkey) s from lineitem a join lineitem b
         on a.l_orderkey = b.l_orderkey and a.l_comment < b.l_comment where a.l_orderkey < 12000

@@ -35,7 +35,7 @@ def pair(tmp_path: Path, engines: Engines) -> Iterator[Pair]:
 def running(engine: Engine, spark: SparkSession) -> Result:
     """A query that has begun to commit."""
     result = engine.run(spark.sql(LONG))
-    until(lambda: engine._gcs.status(result._collected.query).commits > 20)
+    until(lambda: engine._parts.gcs.status(result._collected.query).commits > 20)
     return result
 
 
@@ -43,7 +43,7 @@ def require_well(engine: Engine, spark: SparkSession) -> None:
     """The engine runs queries again, on all its TaskManagers, and nothing is left of the one before."""
     df = spark.sql(LONG.replace("short", "few"))
     require_same(engine.run(df).arrow(), df.toArrow())
-    assert len(engine.workers()) == 2
+    until(lambda: len(engine.workers()) == 2)
     until(lambda: nothing_is_left_of_queries(engine))
 
 
@@ -235,17 +235,21 @@ def test_a_query_is_run_again_on_another_embedded_store(engines: Engines, spark:
     assert result.stats.restarts == 1
 
 
+def waits_for_another_store() -> bool:
+    return any(thread.name == "wallaby-again" for thread in threading.enumerate())
+
+
 def test_a_query_that_waits_for_another_store_can_be_cancelled(engines: Engines, spark: SparkSession) -> None:
     engine = engines.get(**SETTINGS, channels=3, retry_on_gcs_loss=True)
     result = running(engine, spark)
-    head = engine._head
+    head = engine._parts.head
     kill_embedded(engine)
-    until(lambda: head.lost_store is not None)
+    until(waits_for_another_store)  # cancelled before, it would need no store any more
     result.cancel()
     with pytest.raises(QueryCancelledError):
         result.arrow()
-    until(lambda: engine._head is not head)
-    require_well(engine, spark)
+    require_well(engine, spark)  # this query brings another store, unless the cancelled one has begun to
+    assert engine._parts.head is not head
 
 
 def redis_servers() -> set[int]:
@@ -261,11 +265,11 @@ def test_an_engine_that_is_closed_while_a_query_waits_for_another_store_leaves_n
     others = redis_servers()  # of tests that share theirs
     engine = engines.get(**SETTINGS, channels=3, retry_on_gcs_loss=True)
     result = running(engine, spark)
-    head = engine._head
+    head = engine._parts.head
     kill_embedded(engine)
     until(lambda: head.lost_store is not None)
     engines.close()
     with pytest.raises(Exception, match="closed"):
         result.arrow()
-    until(lambda: not [t.name for t in threading.enumerate() if t.name.startswith("wallaby-again")])
+    until(lambda: not waits_for_another_store())
     until(lambda: redis_servers() <= others)

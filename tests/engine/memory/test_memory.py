@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -61,9 +62,14 @@ def small(engines: Engines, spark: SparkSession, facts: Path) -> Engine:
 
 
 def pss_bytes(pid: int) -> int:
-    """What a process has in memory, its part of what it shares included."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
+    """What a TaskManager has in memory, its part of what it shares included, and that of its keeper, its parent."""
+    return sum(
+        next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
+        for lines in (
+            Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            for process in (pid, psutil.Process(pid).ppid())
+        )
+    )
 
 
 @contextmanager

@@ -133,7 +133,7 @@ def test_a_query_that_costs_two_workers_their_memory_ends(
 
 def strained(engine: Engine) -> set[int]:
     """The processes of live workers that are short of memory because of the query that runs."""
-    found = [engine._gcs.snapshot(query) for query in engine._gcs.queries()]
+    found = [engine._parts.gcs.snapshot(query) for query in engine._parts.gcs.queries()]
     names = {worker for snapshot in found if snapshot is not None for worker in snapshot.strained}
     live = [worker for worker in engine.workers() if worker.is_live]
     return {worker.pid for worker in live if worker.id in names}

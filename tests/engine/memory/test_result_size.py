@@ -34,7 +34,7 @@ def test_it_is_read_as_spark_reads_it(text: str | None, limit: int, spark: Spark
 
 @pytest.fixture
 def small(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    monkeypatch.setattr(engine._runner, "_whole_bytes_max", 10_000)
+    monkeypatch.setattr(engine._parts.runner, "_whole_bytes_max", 10_000)
     return engine
 
 
@@ -60,5 +60,5 @@ def test_a_stream_has_no_limit(small: Engine, spark: SparkSession) -> None:
 
 
 def test_zero_is_no_limit(engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine._runner, "_whole_bytes_max", 0)
+    monkeypatch.setattr(engine._parts.runner, "_whole_bytes_max", 0)
     assert engine.to_arrow(spark.table("orders")).num_rows == spark.table("orders").count()

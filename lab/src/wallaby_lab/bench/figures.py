@@ -76,3 +76,9 @@ def seconds(value: float) -> str:
 
 def _row(cells: Sequence[object]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
+
+
+def at_scale(data: str) -> str:
+    """The name of a folder of data, such as sf10, for readers."""
+    scale = data.removeprefix("sf")
+    return f"at scale {scale}" if scale != data and scale.replace(".", "", 1).isdecimal() else data

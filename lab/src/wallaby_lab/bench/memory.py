@@ -20,16 +20,20 @@ PAUSE_FACTOR = 15
 
 
 def held_bytes(root: int, workers: Collection[int] = ()) -> tuple[int, int]:
-    """The proportional set size of a process and its descendants, in bytes; and of those among them that are given."""
+    """The proportional set size of a process and its descendants, in bytes, and the share of the given workers in it.
+
+    The keeper from which a TaskManager was forked, its parent, counts with it.
+    """
     held = of_workers = 0
     with suppress(psutil.Error):
         parent = psutil.Process(root)
+        counted = {*workers, *(psutil.Process(pid).ppid() for pid in workers)}
         for process in (parent, *parent.children(recursive=True)):
             with suppress(OSError, ValueError, StopIteration):
                 lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
                 size = int(next(line for line in lines if line.startswith("Pss:")).split()[1]) << 10
                 held += size
-                of_workers += size if process.pid in workers else 0
+                of_workers += size if process.pid in counted else 0
     return held, of_workers
 
 

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any, Final
 
 from wallaby_lab import tpch
-from wallaby_lab.bench.course import WARM_UP
 from wallaby_lab.bench.figures import geometric_mean, machine, ratio_interval, table, where
 from wallaby_lab.bench.lane import Lane
+from wallaby_lab.bench.rounds import WARM_UP
 
 _TOLD: Final = (
     "Without fault tolerance there are no checksums, no records, no commits and no backups. Both engines stay alive; "

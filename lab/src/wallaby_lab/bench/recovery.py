@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from wallaby_lab.bench.contenders.settings import SETTINGS
-from wallaby_lab.bench.course import WARM_UP
+from wallaby_lab.bench.contenders import SPARK_SETTINGS
 from wallaby_lab.bench.figures import geometric_mean, machine, table, where
 from wallaby_lab.bench.killing import CLUSTER_SETTINGS
 from wallaby_lab.bench.lane import Lane
@@ -27,6 +26,7 @@ from wallaby_lab.bench.losses import (
     usual_seconds,
     warm,
 )
+from wallaby_lab.bench.rounds import WARM_UP
 
 #: As in the paper: each kind of plan is among them.
 QUERIES: Final = (1, 3, 5, 6, 7, 8, 9, 10)
@@ -122,7 +122,7 @@ def recovery_page(report: Mapping[str, Any], title: str, **about: object) -> str
     """The same as a page of Markdown."""
     lines = [f"# {title}", "", where(**about), ""]
     lines += [f"- {name}: {what}" for name, what in report["contenders"].items()]
-    settings = ", ".join(f"`{key}={value}`" for key, value in {**SETTINGS, **CLUSTER_SETTINGS}.items())
+    settings = ", ".join(f"`{key}={value}`" for key, value in {**SPARK_SETTINGS, **CLUSTER_SETTINGS}.items())
     means = ", ".join(f"{name} **{mean:.3f}**" for name, mean in report["geometric_means"].items())
     lines += ["", f"{_TOLD}{settings}.", "", f"Disturbed over undisturbed, geometric mean: {means}.", ""]
     for name, by_query in report["figures"].items():

@@ -1,4 +1,4 @@
-"""Report a course: medians, ratios and geometric means, as a page and as JSON."""
+"""Report the rounds of a benchmark: medians, ratios and geometric means, as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from wallaby.observe.units import number as whole
 from wallaby.observe.units import size
 from wallaby_lab.bench.breakdown import EXPLANATION, HEADINGS
-from wallaby_lab.bench.contenders.settings import SETTINGS
-from wallaby_lab.bench.course import MEASURE, Timed
-from wallaby_lab.bench.figures import geometric_mean, machine, seconds, table, where
+from wallaby_lab.bench.contenders import SPARK_SETTINGS
+from wallaby_lab.bench.figures import at_scale, geometric_mean, machine, seconds, table, where
 from wallaby_lab.bench.plots import Drawing, draw_means, draw_queries
+from wallaby_lab.bench.rounds import MEASURE, Timed
 
 Results = Mapping[str, Mapping[int, Timed]]
 
 
-def to_json(course: Mapping[str, Any], **about: object) -> dict[str, Any]:
+def to_json(measured: Mapping[str, Any], **about: object) -> dict[str, Any]:
     """Encode everything that was measured as JSON."""
     results = {
         name: {str(number): asdict(one) for number, one in by_query.items()}
-        for name, by_query in course["results"].items()
+        for name, by_query in measured["results"].items()
     }
-    return {**about, "machine": machine(), **course, "results": results}
+    return {**about, "machine": machine(), **measured, "results": results}
 
 
 def of_json(found: Mapping[str, Any]) -> Results:
@@ -40,8 +40,10 @@ def drawings(results: Results, data: str, stem: str) -> dict[str, Drawing]:
     ratios = speedups(results)
     if not ratios:
         return {}
+    first = next(iter(results))
     means = {name: geometric_mean(list(by_query.values())) for name, by_query in ratios.items()}
-    title = f"TPC-H {data}: times as fast as {next(iter(results))}"
+    means[first] = 1.0  # the last, so that the others have the same colours in both
+    title = f"TPC-H {at_scale(data)}: times as fast as {'SparkSQL' if first == 'spark' else first}"
     return {
         f"{stem}-queries.svg": draw_queries(ratios, f"{title}, by query"),
         f"{stem}-means.svg": draw_means(means, f"{title}, geometric mean"),
@@ -62,14 +64,14 @@ def speedups(results: Results) -> dict[str, dict[int, float]]:
     return found
 
 
-def to_page(course: Mapping[str, Any], title: str, plots: tuple[str, ...] = (), **about: object) -> str:
+def to_page(measured: Mapping[str, Any], title: str, plots: tuple[str, ...] = (), **about: object) -> str:
     """The same as a page of Markdown. `plots` are files beside it."""
-    results: Results = course["results"]
+    results: Results = measured["results"]
     names = list(results)
-    contenders = course["contenders"]
+    contenders = measured["contenders"]
     lines = [f"# {title}", "", where(**about), ""]
     lines += [f"- {name}: {facts['what']}" for name, facts in contenders.items()]
-    lines += [f"- {name} did not take part: {why}" for name, why in course.get("absent", {}).items()]
+    lines += [f"- {name} did not take part: {why}" for name, why in measured.get("absent", {}).items()]
     lines += ["", *(f"![{name}]({name})" for name in plots), ""] if plots else [""]
     told = "Seconds: the median of the rounds; in brackets the first round, and half of the range."
     lines += [
@@ -77,12 +79,12 @@ def to_page(course: Mapping[str, Any], title: str, plots: tuple[str, ...] = (), 
         "",
         *_times(results),
         "",
-        "SparkSQL's settings: " + ", ".join(f"`{k}={v}`" for k, v in SETTINGS.items()) + ".",
+        "SparkSQL's settings: " + ", ".join(f"`{k}={v}`" for k, v in SPARK_SETTINGS.items()) + ".",
         *_lives(contenders),
         *_memory(results),
         *_breakdowns(results),
         "",
-        f"It took {course.get('took_seconds', 0):.0f} s, {course.get('timed_seconds', 0):.0f} s of it timed.",
+        f"It took {measured.get('took_seconds', 0):.0f} s, {measured.get('timed_seconds', 0):.0f} s of it timed.",
     ]
     return "\n".join(lines) + "\n"
 

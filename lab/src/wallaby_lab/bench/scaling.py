@@ -14,9 +14,9 @@ from typing import Any
 from wallaby.observe.units import number as whole
 from wallaby.observe.units import size
 from wallaby_lab import tpch
-from wallaby_lab.bench.course import WARM_UP
 from wallaby_lab.bench.figures import geometric_mean, machine, table, where
 from wallaby_lab.bench.lane import Lane
+from wallaby_lab.bench.rounds import WARM_UP
 
 
 def run_scaling(

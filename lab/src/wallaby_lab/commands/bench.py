@@ -82,8 +82,9 @@ def queries(
 ) -> None:
     """Time TPC-H queries by Wallaby, SparkSQL and others, in interleaved rounds on the same cores."""
     from wallaby_lab.bench.contenders import CONTENDERS, is_installed, known
-    from wallaby_lab.bench.course import run_course
+    from wallaby_lab.bench.figures import at_scale
     from wallaby_lab.bench.report import drawings, to_json, to_page
+    from wallaby_lab.bench.rounds import run_rounds
 
     names = engine or ["spark", "wallaby", "duckdb"]
     for name in names:
@@ -95,24 +96,26 @@ def queries(
     numbers = _numbers(directory, query)
     chosen = chosen_cores(cores)
     taking_part = [name for name in names if name not in missing]
-    course = run_course(
+    measured = run_rounds(
         taking_part, numbers, directory.absolute(), chosen, memory, rounds, note, packages.absolute()
     )
-    course["absent"] = {**missing, **course["absent"]}
+    measured["absent"] = {**missing, **measured["absent"]}
     about = {"data": directory.name, "cores": len(chosen), "memory": memory, "rounds": rounds}
-    plots = drawings(course["results"], directory.name, page.stem) if page is not None else {}
+    plots = drawings(measured["results"], directory.name, page.stem) if page is not None else {}
     for name, drawn in plots.items():
         assert page is not None
         _write(page.with_name(name), drawn.svg())
-    text = to_page(course, f"TPC-H, {directory.name}", tuple(plots), **about)
-    _hand_over(text, to_json(course, **about), save, page)
+    text = to_page(measured, f"TPC-H {at_scale(directory.name)}", tuple(plots), **about)
+    _hand_over(text, to_json(measured, **about), save, page)
 
 
 @app.command(epilog=OVERHEAD_EXAMPLES)
 def overhead(
     directory: Directory,
     query: Queries = None,
-    pairs: Annotated[int, typer.Option(help="How often each query is asked of both.", min=2, max=100)] = 7,
+    pairs: Annotated[
+        int, typer.Option(help="How often each query runs on both engines.", min=2, max=100)
+    ] = 7,
     workers: Annotated[int, typer.Option(help="TaskManagers.", min=1)] = 1,
     cores: Cores = 0,
     memory: Memory = "8g",
@@ -120,12 +123,13 @@ def overhead(
     page: Page = None,
 ) -> None:
     """Measure what fault tolerance costs: the same engine with it and without, in alternating pairs."""
+    from wallaby_lab.bench.figures import at_scale
     from wallaby_lab.bench.overhead import overhead_page, run_overhead
 
     numbers, chosen = _numbers(directory, query), chosen_cores(cores)
     figures = run_overhead(numbers, directory.absolute(), chosen, memory, pairs, workers, note)
     about = {"data": directory.name, "cores": len(chosen), "memory": memory, "pairs": pairs}
-    text = overhead_page(figures, f"What fault tolerance costs, TPC-H {directory.name}", **about)
+    text = overhead_page(figures, f"What fault tolerance costs, TPC-H {at_scale(directory.name)}", **about)
     _hand_over(text, {**about, **figures}, save, page)
 
 
@@ -149,6 +153,7 @@ def recovery(
     page: Page = None,
 ) -> None:
     """Measure what a lost worker costs: one of four is killed at half of the time, under Wallaby and SparkSQL."""
+    from wallaby_lab.bench.figures import at_scale
     from wallaby_lab.bench.recovery import QUERIES, recovery_page, run_recovery
 
     names = engine or ["wallaby", "spark"]
@@ -161,7 +166,7 @@ def recovery(
     tables = {name: (beside if name == "spark" else directory).absolute() for name in names}
     report = run_recovery(tables, numbers, chosen, memory, repetitions, note)
     about = {"memory": memory, "repetitions": repetitions}
-    text = recovery_page(report, f"What a lost worker costs, TPC-H {directory.name}", **about)
+    text = recovery_page(report, f"What a lost worker costs, TPC-H {at_scale(directory.name)}", **about)
     _hand_over(text, {**about, **report}, save, page)
     figures = [each for by_query in report["figures"].values() for each in by_query.values()]
     if wrong := sum(each["answers"] - each["equal"] for each in figures):

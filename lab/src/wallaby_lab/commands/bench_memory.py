@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wallaby.commands.terminal import note, require_writable, say, write_whole
+from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError
+from wallaby_lab.commands.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -388,7 +388,7 @@ def _show(found: dict[str, Any]) -> None:
     out.print(table)
     say(
         f"{found['cells']} runs in {found['seconds']:.0f} s; the fault struck in {found['struck']}, "
-        f"and the query had to recover in {found['recovered']} and to begin again {found['restarts']} times; "
+        f"and the query had to recover in {found['recovered']} and was restarted {found['restarts']} times; "
         f"{found['repairs_checked']} repairs were checked"
     )
     for name in ("detect_seconds", "frozen_seconds", "overhead_seconds"):

@@ -71,7 +71,7 @@ def demo(
     kill: Annotated[bool, typer.Option("--kill/--no-kill", help="Kill a TaskManager during a query.")] = True,
 ) -> None:
     """Run TPC-H queries from their SQL text, show rows and times beside Spark's own, and survive a killed worker."""
-    from wallaby.commands.session import spark_session
+    from wallaby.commands.session import spark_session, step_with_page
     from wallaby.engine import attach
     from wallaby_lab.tpch import query as text_of
     from wallaby_lab.tpch import register
@@ -91,6 +91,7 @@ def demo(
                 f"\n{workers} TaskManagers are up: "
                 + ", ".join(f"{w.id} (pid {w.pid})" for w in engine.workers())
             )
+            step_with_page(engine, "running the same queries, and one that loses a worker …")
             for run in runs:
                 _on_wallaby(spark, engine, run, text_of(run.number))
             _show_times(runs)

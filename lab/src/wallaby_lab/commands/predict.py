@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from wallaby.commands.terminal import note, out, require_writable, say, write_whole
+from wallaby.commands.terminal import note, out, say
 from wallaby.errors import InvalidArgumentError
+from wallaby_lab.commands.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from wallaby_lab.simulation.predict.checks import Check, Measured
@@ -28,7 +29,7 @@ Examples:
 
   wallaby predict logs/q-1.jsonl --workers 4 --workers 16 --workers 32
 
-  wallaby predict one-worker.jsonl --check four-workers.jsonl --cores 2    is it right about a run that was made?
+  wallaby predict one-worker.jsonl --check four-workers.jsonl --cores 2    compare a prediction with a real run
 
   wallaby predict --data data/sf1 --query 3 --query 9     make the runs that it takes, on a quiet machine
 """

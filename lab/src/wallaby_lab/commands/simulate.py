@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
@@ -43,7 +43,7 @@ BLOCK_SEEDS = 500
 #: What `--policy` is unless it is given: every seed draws its own.
 MIXED: Final = "mixed"
 #: Without records there is nothing to simulate.
-SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
+SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded or parts.rolls_back)
 
 
 def simulate(
@@ -75,7 +75,7 @@ def simulate(
     ] = None,
     seeds_max: Annotated[
         int, typer.Option(help="With --mutants and --generated: most seeds to try for each.")
-    ] = 2_000,
+    ] = 5_000,
     generated: Annotated[
         bool, typer.Option("--generated", help="Run generated mutants, and print the share that is caught.")
     ] = False,
@@ -91,7 +91,10 @@ def simulate(
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per seed to this file.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the report, as JSON, to this file.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue after the seeds that the saved report has.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue after the seeds, or with --grid the fail points, of the saved report."
+        ),
     ] = False,
     commit: Annotated[str, typer.Option(help="The commit that is run, to be noted in the report.")] = "",
     lines: Annotated[int, typer.Option(help="With --seed: most lines to print.")] = 400,
@@ -120,11 +123,11 @@ def simulate(
     elif sweep:
         _sweep(cores, policy)
     elif grid:
-        _grid(policy)
+        _grid(policy, save, commit, resume=resume)
     elif mutants:
-        _hunt(tuple(mutant or ()), seeds_max, cores, save)
+        _hunt(tuple(mutant or ()), seeds_max, cores, save, commit)
     elif generated:
-        _survey(tuple(module or ()), share, seeds_max, cores, save)
+        _survey(tuple(module or ()), share, seeds_max, cores, save, commit)
     elif interleavings:
         _interleave(first, seeds)
     else:
@@ -165,14 +168,17 @@ def _sweep(cores: int, policy: str) -> None:
         raise typer.Exit(1)
 
 
-def _grid(policy: str) -> None:
-    from wallaby_lab.simulation.grid import as_markdown, run_grid
+def _grid(policy: str, save: Path | None, commit: str, *, resume: bool) -> None:
+    from wallaby_lab.simulation.grid import FaultGrid, as_markdown, run_grid
 
+    said = _saved(save, {"commit": commit or None}) if resume else None
     with progress() as bar:
-        task = bar.add_task("pairs", total=None)
+        task = bar.add_task("fail points", total=None)
         found = run_grid(
             lambda done, of: bar.update(task, completed=done, total=of),
             MIXED if policy == "all" else policy,
+            FaultGrid.of_json(said) if said else None,
+            lambda grid: _save(save, {**_about(commit), **grid.as_json()}),
         )
     say(as_markdown(found))
     for seed, (point, kind), what in found.failures:
@@ -199,7 +205,7 @@ class _Campaigns:
         check_range(first, seeds)
         self._first, self._seeds, self._cores, self._workers = first, seeds, cores, workers
         self._log, self._save = log, save
-        self._about = {"first": first, "machine": _machine(), **({"commit": commit} if commit else {})}
+        self._about = {"first": first, **_about(commit)}
 
     def go(self, policy: str, *, resume: bool) -> None:
         """Run the remaining seeds, and fail if there was a violation."""
@@ -253,15 +259,9 @@ class _Campaigns:
         """The part of the saved report that belongs to the same run."""
         from wallaby_lab.simulation.campaign import Summary
 
-        text = self._save.read_text(encoding="utf-8") if self._save and self._save.exists() else ""
-        if not text:
+        said = _saved(self._save, {key: self._about.get(key) for key in ("first", "commit")})
+        if said is None:
             return {}
-        said = json.loads(text)
-        if any(said.get(key) != self._about.get(key) for key in ("first", "commit")):
-            raise InvalidArgumentError(
-                f"{self._save} is the report of another run.",
-                fix="Give its --first and --commit, or another file.",
-            )
         kept = said["policies"] if policy == "all" else {said["policy"]: said}
         return {name: Summary.of_json(each) for name, each in kept.items() if policy in ("all", name)}
 
@@ -283,20 +283,22 @@ def _report_failures(summary: Summary, workers: int | None, policy: str) -> None
     raise typer.Exit(1)
 
 
-def _hunt(names: tuple[str, ...], seeds_max: int, cores: int, save: Path | None) -> None:
+def _hunt(names: tuple[str, ...], seeds_max: int, cores: int, save: Path | None, commit: str) -> None:
     from wallaby_lab.simulation.mutants.hunt import format_catches, hunt_all
 
     catches = hunt_all(names or None, seeds_max, cores)
     say(format_catches(catches))
     _save(
         save,
-        {"machine": _machine(), "seeds_max": seeds_max, "mutants": [asdict(catch) for catch in catches]},
+        {**_about(commit), "seeds_max": seeds_max, "mutants": [asdict(catch) for catch in catches]},
     )
     if any(not catch.caught for catch in catches):
         raise typer.Exit(1)
 
 
-def _survey(modules: tuple[str, ...], share: float, seeds_max: int, cores: int, save: Path | None) -> None:
+def _survey(
+    modules: tuple[str, ...], share: float, seeds_max: int, cores: int, save: Path | None, commit: str
+) -> None:
     """Survey generated mutants. Survivors are not failures: some edits change nothing that a run could notice."""
     from wallaby_lab.simulation.mutants.hunt import format_catches
     from wallaby_lab.simulation.mutants.survey import SECONDS_MAX, SURVEYED, selected, survey
@@ -309,7 +311,7 @@ def _survey(modules: tuple[str, ...], share: float, seeds_max: int, cores: int, 
     _save(
         save,
         {
-            "machine": _machine(),
+            **_about(commit),
             "seeds_max": seeds_max,
             "share": share,
             "mutants": [asdict(catch) for catch in catches],
@@ -337,9 +339,28 @@ def _interleave(first: int, seeds: int) -> None:
         raise typer.Exit(1)
 
 
+def _saved(path: Path | None, about: dict[str, object]) -> dict[str, Any] | None:
+    """The saved report of the same run; None if there is none yet."""
+    text = path.read_text(encoding="utf-8") if path and path.exists() else ""
+    if not text:
+        return None
+    said: dict[str, Any] = json.loads(text)
+    if any(said.get(key) != value for key, value in about.items()):
+        raise InvalidArgumentError(
+            f"{path} is the report of another run.",
+            fix="Give the arguments of that run, such as --first and --commit, or another file.",
+        )
+    return said
+
+
 def _save(path: Path | None, report_: dict[str, object]) -> None:
     if path is not None:
         path.write_text(json.dumps(report_, indent=1) + "\n", encoding="utf-8")
+
+
+def _about(commit: str) -> dict[str, object]:
+    """What a report says of its run."""
+    return {"machine": _machine(), **({"commit": commit} if commit else {})}
 
 
 def _machine() -> str:

@@ -32,7 +32,7 @@ QUICK: Final = {
 #: For a JVM that lives for minutes: optimizing code that runs a few times takes longer than running it.
 QUICK_JVM: Final = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
 }
 #: How many rows of a table are tried alone, to find which errors occur.
 _ROWS_ALONE_MAX: Final = 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
-from wallaby_lab.invariants.violation import InvariantViolation
+from wallaby_lab.invariants import InvariantViolation
 
 
 def check_placed(snapshot: Snapshot, plan: RecoveryPlan) -> None:

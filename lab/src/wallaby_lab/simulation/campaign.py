@@ -52,6 +52,9 @@ class Summary:
     restored: int = 0
     fetched: int = 0
     reread: int = 0
+    #: Runs of queries that were rolled back, and those of them that had no complete snapshot.
+    rolled_back: int = 0
+    rolled_back_to_start: int = 0
     workers_lost: int = 0
     #: The seeds of each policy.
     policies: Counter[str] = field(default_factory=Counter)
@@ -77,6 +80,8 @@ class Summary:
         self.restored += tally.restored
         self.fetched += tally.fetched
         self.reread += tally.reread
+        self.rolled_back += tally.rolled_back
+        self.rolled_back_to_start += tally.rolled_back_to_start
         self.workers_lost += tally.workers_lost
         self.policies[result.policy] += 1
         self.outcomes.update(tally.outcomes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
@@ -44,6 +45,38 @@ class FaultGrid:
     struck: Mapping[Pair, tuple[int, int]]
     failures: tuple[tuple[int, Pair, str], ...]
 
+    def as_json(self) -> dict[str, Any]:
+        """The grid as plain values, to be saved: for each point and kind, in how many of how many seeds it struck."""
+        points = dict.fromkeys(point for point, _ in self.struck)
+        return {
+            "struck": {
+                point.value: {
+                    kind.value: list(self.struck[point, kind])
+                    for kind in FaultKind
+                    if (point, kind) in self.struck
+                }
+                for point in points
+            },
+            "failures": [
+                {"seed": seed, "point": point.value, "kind": kind.value, "what": what}
+                for seed, (point, kind), what in self.failures
+            ],
+        }
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> FaultGrid:
+        """Load a saved grid."""
+        struck = {
+            (FailPoint(point), FaultKind(kind)): (hits, seeds)
+            for point, kinds in said["struck"].items()
+            for kind, (hits, seeds) in kinds.items()
+        }
+        failures = tuple(
+            (each["seed"], (FailPoint(each["point"]), FaultKind(each["kind"])), each["what"])
+            for each in said["failures"]
+        )
+        return cls(struck, failures)
+
     @property
     def empty(self) -> list[Pair]:
         """The pairs that did not occur."""
@@ -59,24 +92,43 @@ def reached_points(policy: str = MIXED) -> list[FailPoint]:
     return [point for point in FailPoint if point not in left_out]
 
 
-def run_grid(progress: Callable[[int, int], None] | None = None, policy: str = MIXED) -> FaultGrid:
-    """Run every pair of a fault and a fail point that the policy can reach."""
-    struck: dict[Pair, tuple[int, int]] = {}
-    failures: list[tuple[int, Pair, str]] = []
-    pairs = [(point, kind) for point in reached_points(policy) for kind in FaultKind]
-    for at, pair in enumerate(pairs):
-        seed = hits = 0
-        while hits < STRIKES and seed < SEEDS_MAX:
-            scenario, faults = prepared(seed, *pair, policy)
-            result = run(seed, scenario, faults)
-            hits += pair in result.tally.fired
-            if result.failure is not None:
-                failures.append((seed, pair, str(result.failure)))
-            seed += 1
-        struck[pair] = hits, seed
+def run_grid(
+    progress: Callable[[int, int], None] | None = None,
+    policy: str = MIXED,
+    before: FaultGrid | None = None,
+    keep: Callable[[FaultGrid], None] | None = None,
+) -> FaultGrid:
+    """Run every pair of a fault and a fail point that the policy can reach.
+
+    Pairs that `before` has are not run again; `keep` gets the grid after every fail point.
+    """
+    found = before or FaultGrid({}, ())
+    points = reached_points(policy)
+    for at, point in enumerate(points):
+        rest = [(point, kind) for kind in FaultKind if (point, kind) not in found.struck]
+        if rest:
+            struck, failures = dict(found.struck), list(found.failures)
+            for pair in rest:
+                struck[pair] = _run_pair(pair, policy, failures)
+            found = FaultGrid(struck, tuple(failures))
+            if keep is not None:
+                keep(found)
         if progress is not None:
-            progress(at + 1, len(pairs))
-    return FaultGrid(struck, tuple(failures))
+            progress(at + 1, len(points))
+    return found
+
+
+def _run_pair(pair: Pair, policy: str, failures: list[tuple[int, Pair, str]]) -> tuple[int, int]:
+    """In how many of how many seeds a fault struck at a fail point."""
+    seed = hits = 0
+    while hits < STRIKES and seed < SEEDS_MAX:
+        scenario, faults = prepared(seed, *pair, policy)
+        result = run(seed, scenario, faults)
+        hits += pair in result.tally.fired
+        if result.failure is not None:
+            failures.append((seed, pair, str(result.failure)))
+        seed += 1
+    return hits, seed
 
 
 def prepared(
@@ -101,7 +153,10 @@ def prepared(
         spoiled = replace(scenario.workloads[0], error=TaskName(0, 0, 0))
         scenario = replace(scenario, workloads=(spoiled, *scenario.workloads[1:]))
     if kind is FaultKind.RELEASE:
-        scenario = _with_a_result_that_stays(seed, scenario, collects=point is FailPoint.COLLECT)
+        beside = point in (FailPoint.COLLECT, FailPoint.REMOVE)
+        scenario = _with_a_result_that_stays(seed, scenario, collects=beside)
+        if point is FailPoint.REGISTER:  # of a worker that comes when there is a result
+            first, scenario = (_LOST,), replace(scenario, restarts=True)
     return scenario, (*first, SimulatedFault(kind, point, 1, after=False))
 
 

@@ -38,11 +38,20 @@ def format_summary(summary: Summary) -> str:
         _figure("outputs re-read", summary.reread, seeds),
         _figure("tasks committed", summary.commits, seeds)
         + f"; {summary.lineage_bytes / max(summary.commits, 1):.1f} bytes of lineage each",
+        *_rolled_back(summary, seeds),
         "queries ended: " + ", ".join(f"{name} {count:,}" for name, count in summary.outcomes.most_common()),
         "",
         format_struck(summary),
     ]
     return "\n".join(lines)
+
+
+def _rolled_back(summary: Summary, seeds: int) -> list[str]:
+    """Roll-backs of whole queries, under the policy that has them."""
+    if not summary.rolled_back:
+        return []
+    to_start = f"; {summary.rolled_back_to_start:,} of them to the start"
+    return [_figure("queries rolled back", summary.rolled_back, seeds) + to_start]
 
 
 def _figure(name: str, total: int, seeds: int) -> str:

@@ -33,7 +33,11 @@ from wallaby.lineage.choose import DrawPolicy, Dynamic, Static
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
 from wallaby.node.session import QuerySessionSettings
+from wallaby.worker.taskmanager import UNANSWERED_MAX
 from wallaby_lab.invariants.audit import InvariantViolation
+from wallaby_lab.simulation.cuts.drawing import with_snapshots
+from wallaby_lab.simulation.cuts.performing import AlignedPerformer
+from wallaby_lab.simulation.cuts.rolling import go_on
 from wallaby_lab.simulation.drawn.aims import aimed
 from wallaby_lab.simulation.drawn.faults import STORE_LOST, SimulatedFault, draw_faults
 from wallaby_lab.simulation.drawn.policies import MIXED, policy_named, policy_of, simulated
@@ -42,7 +46,8 @@ from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.drawn.schedules import draw_schedule
 from wallaby_lab.simulation.drawn.staying import with_faults_at_readers, with_results_kept
 from wallaby_lab.simulation.drawn.workload import ToyWorkload, draw_workload
-from wallaby_lab.simulation.world.perform import SimulatedPerformer
+from wallaby_lab.simulation.world.lost import LostAnswers
+from wallaby_lab.simulation.world.perform import CALL_TIMEOUT_US, SimulatedPerformer
 from wallaby_lab.simulation.world.process import RunTally
 from wallaby_lab.simulation.world.running import Running
 from wallaby_lab.simulation.world.strike import Striker
@@ -52,7 +57,7 @@ from wallaby_lab.simulation.world.world import World
 FAULTY_MS = 6_000
 #: From then on a query must end within this virtual time and number of steps. A few seeds draw queries whose
 #: tasks multiply from stage to stage, and take tens of thousands of steps without anything being wrong.
-HEALED_MS = 120_000
+HEALED_MS = 180_000
 STEPS_MAX = 600_000
 #: Within this time, paused processes wake and notice that their query has ended.
 CLEAN_MS = 12_000
@@ -148,8 +153,11 @@ def draw(
     scenario = replace(scenario, session=replace(scenario.session, tolerance=tolerance))
     scenario = pressed(seed, scenario)
     faults = draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
-    scenario = with_results_kept(seed, scenario)
-    scenario, faults = aimed(seed, scenario) or _disturbed(seed, scenario, faults)
+    if tolerance.rolls_back:
+        scenario, faults = with_snapshots(seed, *with_aimed_faults(seed, scenario, faults))
+    else:
+        scenario = with_results_kept(seed, scenario)
+        scenario, faults = aimed(seed, scenario) or _disturbed(seed, scenario, faults)
     if workers is not None:
         scenario = replace(scenario, workers=workers)
     return scenario, faults
@@ -192,7 +200,11 @@ def run(
 
     `story` gets a line for everything that happens, `visits` counts how often each fail point is reached.
     """
-    world = World(scenario, faults, SimulatedPerformer, Striker, story)
+    rolls_back = scenario.session.tolerance.rolls_back
+    if rolls_back:  # as the head does it
+        scenario = replace(scenario, coordinator=replace(scenario.coordinator, recovers=False))
+    performer = AlignedPerformer if rolls_back else SimulatedPerformer
+    world = World(scenario, faults, performer, Striker, story, LostAnswers)
     world.counts_visits = visits is not None
     failure: Failure | None = None
     with _without_collecting():
@@ -228,12 +240,15 @@ def _without_collecting() -> Iterator[None]:
 
 def _run(world: World) -> None:
     wanted, queries = len(world.scenario.workloads), world.queries
+    rolls_back = world.scenario.session.tolerance.rolls_back
     for number in range(wanted):
         late = number == wanted - 1 and any(hold.submits for hold in world.scenario.schedule.holds)
         delay_us = LATEST_US if late else 20_000 + number * world.soon_us(0, 200_000)
         world.agenda.after(delay_us, world.submit_late, number)
 
     def over() -> bool:
+        if rolls_back and not go_on(world):
+            return False
         if len(queries) < wanted:
             return False
         for query in queries.values():  # noqa: SIM110 - asked after every event, and a generator is slow
@@ -247,7 +262,8 @@ def _run(world: World) -> None:
     if not world.run_until(over, HEALED_MS, STEPS_MAX):
         raise InvariantViolation(7, f"a query did not end: {_wait_for(world)}")
     for running in world.running.values():
-        _judge(world, running)
+        if not running.superseded:
+            _judge(world, running)
     _require_clean(world)
 
 
@@ -273,7 +289,7 @@ def _judge(world: World, running: Running) -> None:
             justified = len(running.strained) >= world.scenario.coordinator.strained_losses_max
             justified |= running.too_much_beside
         case QueryStalledError():
-            justified = world.lapses.forgot
+            justified = world.lapses.stalls and not running.whole_first
         case PoisonTaskError():
             justified = running.workload.poison is not None
         case QueryError():
@@ -296,13 +312,18 @@ def _judge_result(running: Running) -> None:
 
 
 def _require_clean(world: World) -> None:
-    """Check that no process and no key of the store still holds anything of a query (invariant 10)."""
-    noticing = [process for process in world.processes.values() if process.id != world.lapses.blind]
+    """Check that no process and no key of the store still holds anything of a query (invariant 10).
+
+    A worker that is cut from the store for good lives until it gives the store up.
+    """
+    noticing = list(world.processes.values())
 
     def clean() -> bool:
         return not any(process.worker_queries for process in noticing)
 
-    if not world.run_until(clean, CLEAN_MS, STEPS_MAX):
+    given_up_ms = UNANSWERED_MAX * (world.scenario.renew_every_ms + CALL_TIMEOUT_US // 1000)
+    blind = any(process.is_cut_from_store_for_good for process in noticing)
+    if not world.run_until(clean, CLEAN_MS + given_up_ms * blind, STEPS_MAX):
         left = [f"{p.id}: {' '.join(p.worker_queries)}" for p in noticing if p.worker_queries]
         raise InvariantViolation(10, f"queries have ended but live on at {'; '.join(left)}")
     if not world.store_is_lost and world.store.queries:

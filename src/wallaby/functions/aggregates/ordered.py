@@ -14,7 +14,7 @@ from wallaby.functions.family import Family
 from wallaby.relations.expression import Aggregation, Column, Expression, Literal
 from wallaby.relations.types import BOOLEAN, STRING, DataType, Kind
 from wallaby.sql.types import is_comparable
-from wallaby.sql.words import cast, field_sql, ordered, struct_sql
+from wallaby.sql.words import cast, field_sql, ordered, struct_sql, with_signs, without_signs
 
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
 _LITERAL: Final = f"{_EXPRESSIONS}.Literal"
@@ -52,7 +52,7 @@ def _several_by(
 ) -> Expression | Refusal:
     *_, count = arguments
     if not isinstance(count, Literal) or not isinstance(count.value, int):
-        return Refusal("how many is not a constant", "write the number itself")
+        return Refusal("the number of values is not a constant", "write the number itself")
     function = "min_by_k" if node.flag("reverse") else entry.function
     return Aggregation(function, arguments, kind, node.nullable)
 
@@ -64,9 +64,7 @@ def _read_mode(
         return Refusal("it is a constant", "write the constant itself")
     reverse = node.field("reverseOpt")
     if not isinstance(reverse, bool):
-        return Refusal(
-            "of values that are there as often it takes any", "use mode() WITHIN GROUP (ORDER BY …)"
-        )
+        return Refusal("among equally frequent values it returns any", "use mode() WITHIN GROUP (ORDER BY …)")
     return Aggregation(entry.function, (*arguments, Literal(reverse, BOOLEAN)), kind, node.nullable)
 
 
@@ -97,8 +95,10 @@ def _extreme(name: str) -> Writer:
 
     def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
         key = ordered(arguments[1], aggregation.arguments[1].type)
-        found = f"{name}({arguments[0]}, {key}){over}"
-        return found if aggregation.type.is_nested else cast(found, aggregation.type)
+        if aggregation.type.is_nested:
+            kept = with_signs(arguments[0], aggregation.type)
+            return without_signs(f"{name}({kept}, {key}){over}", aggregation.type)
+        return cast(f"{name}({arguments[0]}, {key}){over}", aggregation.type)
 
     return write
 
@@ -109,8 +109,10 @@ def _extremes(name: str) -> Writer:
     def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
         key = ordered(arguments[1], aggregation.arguments[1].type)
         # In a struct, because a NULL value would not count.
-        found = f"{name}({struct_sql([arguments[0]])}, {key}, {constant(aggregation, 2)}){over}"
-        return f"list_transform({found}, lambda e: {field_sql('e', 0)})"
+        kept = struct_sql([with_signs(arguments[0], aggregation.arguments[0].type)])
+        found = f"{name}({kept}, {key}, {constant(aggregation, 2)}){over}"
+        value = without_signs(field_sql("chosen", 0), aggregation.arguments[0].type)
+        return f"list_transform({found}, lambda chosen: {value})"
 
     return write
 

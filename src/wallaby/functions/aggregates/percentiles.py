@@ -22,7 +22,7 @@ def _read_percentile(
     if not isinstance(part, Literal) or part.type.kind is not Kind.DOUBLE or part.value is None:
         return Refusal("its percentages are not constants", "write the numbers themselves")
     if not all(isinstance(f, Literal) and f.value == 1 for f in frequency):
-        return Refusal("frequencies have no kernel yet", "repeat the rows")
+        return Refusal("frequencies are not supported yet", "repeat the rows")
     if value.type.kind not in NUMERIC or kind.kind is not Kind.DOUBLE:
         return Refusal(f"it is not supported on {value.type}")
     if frequency == [] and node.flag("legacyCalculation"):
@@ -61,7 +61,7 @@ FAMILY: Final = Family(
         guarded(
             "Percentile",
             "percentile",
-            guard="the percentages are constants",
+            guard="the percentages are constants; zeros of both signs are one value",
             build=_read_percentile,
             sql=AggregateSql(_write_percentile, arity=3),
             examples=(
@@ -74,7 +74,7 @@ FAMILY: Final = Family(
         guarded(
             "PercentileDisc",
             "percentile_disc",
-            guard="one percentage, a constant",
+            guard="one percentage, a constant; zeros of both signs are one value",
             build=_read_percentile,
             sql=AggregateSql(_percentile_disc, arity=3),
             examples=(

@@ -43,7 +43,7 @@ def place(hashes: pa.ChunkedArray, precisions: pa.ChunkedArray) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class EstimatorConstants:
     """The number of places, the largest estimate that is made by counting empty places, and the corrections."""
 
     bits: int
@@ -53,10 +53,10 @@ class Tables:
 
 
 @lru_cache(maxsize=64)
-def read_tables(text: str) -> Tables:
+def read_constants(text: str) -> EstimatorConstants:
     """Parse the tables as Spark's driver writes them: four parts, two of which are lists."""
     bits, threshold, estimates, biases = text.split(";")
-    return Tables(
+    return EstimatorConstants(
         int(bits),
         float(threshold),
         tuple(map(float, estimates.split(","))),
@@ -66,8 +66,8 @@ def read_tables(text: str) -> Tables:
 
 def estimate(places: Sequence[int], text: str) -> int:
     """Estimate the number of distinct values of a sketch."""
-    tables = read_tables(text)
-    count = 1 << tables.bits
+    constants = read_constants(text)
+    count = 1 << constants.bits
     ranks = [0] * count
     for each in places:
         at, rank = each >> _RANK_BITS, each & ((1 << _RANK_BITS) - 1)
@@ -75,25 +75,25 @@ def estimate(places: Sequence[int], text: str) -> int:
     inverse = 0.0
     for rank in ranks:
         inverse += 1.0 / (1 << rank)
-    alpha = _ALPHAS.get(tables.bits) or 0.7213 / (1.0 + 1.079 / count)
+    alpha = _ALPHAS.get(constants.bits) or 0.7213 / (1.0 + 1.079 / count)
     raw = alpha * count * count / inverse
     empty = ranks.count(0)
     if empty:
         counted = count * math.log(count / empty)
-        if counted <= tables.threshold or raw <= 2.5 * count:
+        if counted <= constants.threshold or raw <= 2.5 * count:
             return _rounded(counted)
-    return _rounded(raw - _bias(raw, tables) if raw < 5.0 * count else raw)
+    return _rounded(raw - _bias(raw, constants) if raw < 5.0 * count else raw)
 
 
-def _bias(raw: float, tables: Tables) -> float:
+def _bias(raw: float, constants: EstimatorConstants) -> float:
     """The mean error of the nearest known estimates."""
-    known = tables.estimates
+    known = constants.estimates
     low = max(bisect_left(known, raw) - _NEIGHBOURS + 1, 0)
     high = min(low + _NEIGHBOURS, len(known))
     while high < len(known) and (raw - known[high]) ** 2 < (raw - known[low]) ** 2:
         low, high = low + 1, high + 1
     total = 0.0
-    for bias in tables.biases[low:high]:
+    for bias in constants.biases[low:high]:
         total += bias
     return total / (high - low)
 

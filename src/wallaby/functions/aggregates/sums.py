@@ -22,7 +22,7 @@ from wallaby.functions.parts import AggregatePart, AggregateParts, only
 from wallaby.relations.expression import Aggregation, EvalMode, Expression, Literal
 from wallaby.relations.types import DOUBLE, DataType, Kind, decimal
 from wallaby.sql.types import duckdb_type
-from wallaby.sql.words import case, cast, error, ordered
+from wallaby.sql.words import case, cast, error, ordered, with_signs, without_signs
 
 
 def _read_count(
@@ -202,7 +202,8 @@ def _plain(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str
     """DuckDB's own min or max, which ignores DISTINCT. Of both zeros, as on Spark, the first one."""
     if aggregation.type.is_nested:
         key = ordered(arguments[0], aggregation.type)
-        return f"arg_{aggregation.function}({arguments[0]}, {key}){over}"
+        kept = with_signs(arguments[0], aggregation.type)
+        return without_signs(f"arg_{aggregation.function}({kept}, {key}){over}", aggregation.type)
     if aggregation.type.is_floating:
         # As doubles: of equal floats, DuckDB's arg_min and arg_max do not keep the first.
         value = cast(arguments[0], DOUBLE)

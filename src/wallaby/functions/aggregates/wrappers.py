@@ -33,10 +33,10 @@ def _applied(
 ) -> Expression | Refusal:
     function, *rest = arguments
     if not isinstance(function, Aggregation) or node.word("mode") != "Complete":
-        return Refusal("it is not a whole aggregation")
+        return Refusal("it is only a part of an aggregation")
     distinct = node.flag("isDistinct")
     if distinct and not function.arguments:
-        return Refusal("COUNT(DISTINCT) of a constant has no kernel")
+        return Refusal("COUNT(DISTINCT) of a constant is not supported")
     if distinct:
         function = replace(function, arguments=tuple(map(normalized, function.arguments)))
     made = replace(function, distinct=distinct, filter=rest[0] if rest else None)

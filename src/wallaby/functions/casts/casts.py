@@ -15,9 +15,10 @@ from wallaby.functions.casts import floating_text, parsing
 from wallaby.functions.casts.nested_text import nested_to_text
 from wallaby.functions.casts.number_casts import cast_reason, cast_sql, fallible_cast
 from wallaby.functions.casts.value_text import EPOCH, PLAIN_SCALE_MAX, value_text
-from wallaby.functions.entry import Entry, Refusal, State, guarded, mode_of, plain
+from wallaby.functions.entry import Entry, Exactness, Refusal, guarded, mode_of, plain
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode, not_supported
+from wallaby.functions.size import at_most
 from wallaby.functions.times.temporal_casts import TEMPORAL_CASTS, temporal_cast
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import INTEGER, DataType, Kind
@@ -40,40 +41,40 @@ _SATURATES: Final = Refusal(
     "with spark.sql.ansi.enabled=false Spark truncates numbers that are too large as Java does",
     "set spark.sql.ansi.enabled=true, or use try_cast",
 )
-_EXACT: Final = (State.EXACT, "")
+_EXACT: Final = (Exactness.EXACT, "")
 _RANGE: Final = (
-    State.EXACT_WITH_GUARD,
+    Exactness.EXACT_WITH_GUARD,
     "out of range is an error (ANSI) or NULL (TRY), or wraps around (LEGACY)",
 )
 _TRUNCATES: Final = (
-    State.EXACT_WITH_GUARD,
+    Exactness.EXACT_WITH_GUARD,
     "truncates towards zero; out of range is an error (ANSI) or NULL (TRY)",
 )
 _DECIMAL: Final = (
-    State.EXACT_WITH_GUARD,
+    Exactness.EXACT_WITH_GUARD,
     "rounds half up; out of range is an error (ANSI) or NULL (TRY, LEGACY)",
 )
 _BY_TEXT: Final = (
-    State.EXACT_WITH_GUARD,
+    Exactness.EXACT_WITH_GUARD,
     "through Java's text for the number; NaN and infinities become NULL; " + _DECIMAL[1],
 )
 _PARSED: Final = (
-    State.EXACT_WITH_GUARD,
+    Exactness.EXACT_WITH_GUARD,
     "invalid text is an error (ANSI) or NULL; spaces, signs, exponents and words as on Spark",
 )
-_WRITTEN: Final = (State.EXACT_WITH_GUARD, "as Java writes it, whatever its version")
+_WRITTEN: Final = (Exactness.EXACT_WITH_GUARD, "as Java writes it, whatever its version")
 _PLAIN: Final = (
-    State.EXACT_WITH_GUARD,
+    Exactness.EXACT_WITH_GUARD,
     "without an exponent; with more than six digits after the point in ANSI mode only",
 )
-_YEARS: Final = (State.EXACT_WITH_GUARD, "years of more than four digits have a sign")
-_BY_ZONE: Final = (State.EXACT_WITH_GUARD, "by the rules that Java has for the session's zone")
-_NEAREST: Final = (State.EXACT_WITH_GUARD, "to the nearest binary fraction")
+_YEARS: Final = (Exactness.EXACT_WITH_GUARD, "years of more than four digits have a sign")
+_BY_ZONE: Final = (Exactness.EXACT_WITH_GUARD, "by the rules that Java has for the session's zone")
+_NEAREST: Final = (Exactness.EXACT_WITH_GUARD, "to the nearest binary fraction")
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 
-def _table() -> dict[tuple[Kind, Kind], tuple[State, str]]:
-    table: dict[tuple[Kind, Kind], tuple[State, str]] = {}
+def _table() -> dict[tuple[Kind, Kind], tuple[Exactness, str]]:
+    table: dict[tuple[Kind, Kind], tuple[Exactness, str]] = {}
     for place, source in enumerate(_WHOLE):
         for target_place, target in enumerate(_WHOLE):
             table[source, target] = _EXACT if place <= target_place else _RANGE
@@ -259,7 +260,7 @@ FAMILY: Final = Family(
             guard="see the table of casts",
             build=_read_cast,
             rewrite=_as_entry_of_its_own,
-            sql=ScalarSql(1, _write_cast, reason=_cast_reason, fallible=_cast_fallible),
+            sql=ScalarSql(1, _write_cast, reason=_cast_reason, fallible=_cast_fallible, size=at_most(4, 64)),
             examples=tuple(
                 f"{how}({{{source}}} as {target})"
                 for target, sources in _EXAMPLE_SOURCES.items()
@@ -278,7 +279,7 @@ FAMILY: Final = Family(
     ),
     also={
         "from_text": ScalarSql(1, _from_text, reason=_from_text_reason, fallible=in_ansi_mode),
-        "to_text": ScalarSql(2, _to_text, reason=_to_text_reason),
+        "to_text": ScalarSql(2, _to_text, reason=_to_text_reason, size=at_most(1, 64)),
         "floating_to_decimal": ScalarSql(
             2, _floating_to_decimal, reason=_floating_reason, fallible=in_ansi_mode
         ),

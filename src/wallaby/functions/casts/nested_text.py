@@ -15,6 +15,7 @@ from wallaby.functions.casts.value_text import PLAIN_SCALE_MAX, value_text
 from wallaby.functions.entry import Entry, Refusal, guarded, mode_of
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, not_supported
+from wallaby.functions.size import at_most
 from wallaby.functions.words import let
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import INTEGER, DataType, Kind
@@ -108,7 +109,7 @@ FAMILY: Final = Family(
             "of numbers, booleans, texts and dates",
             build=_read,
             requires=("spark.sql.legacy.castComplexTypesToString.enabled", "false"),
-            sql=ScalarSql(2, _write, reason=_reason),
+            sql=ScalarSql(2, _write, reason=_reason, size=at_most(8, 64)),
             examples=(
                 "cast({array} as string)",
                 "cast({map} as string)",

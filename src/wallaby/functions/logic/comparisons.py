@@ -75,7 +75,7 @@ def _read_enough(
     """Read the condition of `dropna` with a threshold."""
     least = node.field("n")
     if not isinstance(least, int) or not arguments:
-        return Refusal("it asks for no number of values")
+        return Refusal("it does not say how many values must be present")
     return Call(entry.function, (Literal(least, INTEGER), *arguments), kind, node.nullable)
 
 

@@ -12,6 +12,7 @@ from wallaby.catalyst.data_types import FLOATING, ORDERED
 from wallaby.functions.entry import exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, template
+from wallaby.functions.size import ONE_OF
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression
 from wallaby.relations.types import DataType, Kind
@@ -74,7 +75,7 @@ FAMILY: Final = Family(
             "CaseWhen",
             "case",
             guard=_BRANCHES,
-            sql=ScalarSql((2, MANY), _case, reason=_same_kind),
+            sql=ScalarSql((2, MANY), _case, reason=_same_kind, size=ONE_OF),
             examples=(
                 "case when {boolean} then {any} when {boolean} then {any} end",
                 "case {small} when 1 then {any} when 2 then null else {any} end",
@@ -85,7 +86,7 @@ FAMILY: Final = Family(
             "If",
             "if",
             guard=_BRANCHES,
-            sql=ScalarSql(3, _if, reason=_same_kind),
+            sql=ScalarSql(3, _if, reason=_same_kind, size=ONE_OF),
             examples=(
                 "if({boolean}, {any}, {any})",
                 "nullif({any}, {any})",
@@ -96,21 +97,21 @@ FAMILY: Final = Family(
             "Coalesce",
             "coalesce",
             guard=_BRANCHES,
-            sql=ScalarSql((1, MANY), _coalesce, reason=_same_kind),
+            sql=ScalarSql((1, MANY), _coalesce, reason=_same_kind, size=ONE_OF),
             examples=("coalesce({any}, {any})", "nvl({number}, {number})", "coalesce({small}, 1 / 0)"),
         ),
         exact(
             "Greatest",
             "greatest",
             ORDERED,
-            sql=ScalarSql((2, MANY), _most("greatest"), reason=_same_kind),
+            sql=ScalarSql((2, MANY), _most("greatest"), reason=_same_kind, size=ONE_OF),
             examples=("greatest({any}, {any})", "greatest({double}, {double}, null)"),
         ),
         exact(
             "Least",
             "least",
             ORDERED,
-            sql=ScalarSql((2, MANY), _most("least"), reason=_same_kind),
+            sql=ScalarSql((2, MANY), _most("least"), reason=_same_kind, size=ONE_OF),
             examples=("least({any}, {any})", "least({double}, 0.0D, {double})"),
         ),
         exact(

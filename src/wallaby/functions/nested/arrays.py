@@ -14,6 +14,22 @@ from wallaby.functions.entry import Entry, Refusal, exact, guarded, plain, unsup
 from wallaby.functions.family import Family
 from wallaby.functions.nested.searching import comparable
 from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, fine, template
+from wallaby.functions.size import (
+    PARTS_TIMES,
+    TOGETHER,
+    VALUE_BYTES,
+    WITHIN,
+    Sizes,
+    at_most,
+    by_call,
+    constant_bytes,
+    constant_number,
+    growing,
+    number,
+    value_size,
+    varies,
+)
+from wallaby.functions.within_limit import checked
 from wallaby.functions.words import always, bound, failing, has_null
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import DataType, Kind
@@ -120,7 +136,7 @@ _ZERO = ("INVALID_INDEX_OF_ZERO", "The index 0 is invalid. Positions count from 
 
 
 def _join(call: Call, sql: Sequence[str]) -> str:
-    """Join texts; DuckDB supports only a constant separator, otherwise they are concatenated one by one."""
+    """Join texts; DuckDB supports only a constant separator, so another one comes before each text but the first."""
     constant = isinstance(call.arguments[1], Literal)
 
     def write(a: str, between: str, instead: str = "") -> str:
@@ -130,14 +146,30 @@ def _join(call: Call, sql: Sequence[str]) -> str:
             else f"list_filter({a}, lambda e: e IS NOT NULL)"
         )
         nulls = " OR ".join(f"{one} IS NULL" for one in (a, between, *([instead] if instead else [])))
+        after_first = case([("i > 1", f"{between} || e")], "e")
         joined = (
             f"array_to_string({shown}, {sql[1]})"
             if constant
-            else f"list_reduce({shown}, lambda x, y: x || {between} || y)"
+            else f"array_to_string(list_transform({shown}, lambda e, i: {after_first}), '')"
         )
         return case([(nulls, "NULL"), (f"len({shown}) = 0", "''")], joined)
 
-    return cast(bound(sql, write), call.type)
+    def size(a: str, between: str, instead: str = "") -> str:
+        added = " + ".join(f"strlen({one})" for one in (between, *([instead] if instead else [])))
+        return f"{value_size(a, call.arguments[0].type)} + len({a}) * ({added})"
+
+    return cast(checked(call, sql, size, lambda *given: bound(given, write)), call.type)
+
+
+def _joined_within(call: Call) -> tuple[Sequence[float], float] | None:
+    """The texts, and a constant text or two for each."""
+    added = [constant_bytes(call, place) for place in range(1, len(call.arguments))]
+    known = sum(one for one in added if one is not None)
+    return None if None in added else ((1 + known / VALUE_BYTES, *(0,) * len(added)), 0)
+
+
+def _joined_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:  # noqa: ARG001 - the signature of a formula
+    return f"{sizes.bytes[0]} + {sizes.counts[0]} * ({' + '.join(sizes.bytes[1:])})", False
 
 
 def _sorted(ascending: bool, nulls_first: bool) -> Write:
@@ -180,18 +212,80 @@ def _flatten(call: Call, sql: Sequence[str]) -> str:
 
 def _repeat(call: Call, sql: Sequence[str]) -> str:
     value, count = sql
-    made = f"list_transform(range(greatest({count}, 0)), lambda n: {value})"
-    return cast(case([(f"{count} IS NULL", "NULL")], made), call.type)
+
+    def size(value: str, count: str) -> str:
+        return f"({value_size(value, call.arguments[0].type)} + {VALUE_BYTES}.0) * {count}"
+
+    def write(value: str, count: str) -> str:
+        made = f"list_transform(range(greatest({count}, 0)), lambda n: {value})"
+        return case([(f"{count} IS NULL", "NULL")], made)
+
+    return cast(checked(call, (value, count), size, write), call.type)
+
+
+def _repeated_within(call: Call) -> tuple[Sequence[float], float] | None:
+    times = constant_number(call, 1)
+    return None if times is None else ((max(times, 0), 0), VALUE_BYTES * max(times, 0))
+
+
+def _repeated_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:
+    times = sizes.values[1]
+    own = sizes.bytes[0] if not varies(call.arguments[0].type) else f"({sizes.bytes[0]} + {VALUE_BYTES}.0)"
+    return None if times is None else (f"{own} * {number(times)}", True)
+
+
+def _sequence_within(call: Call) -> tuple[Sequence[float], float] | None:
+    ends = [constant_number(call, place) for place in range(2)]
+    if None in ends:
+        return None
+    first, last = (end for end in ends if end is not None)
+    return (0,) * len(call.arguments), VALUE_BYTES * (abs(last - first) + 1)
+
+
+def _sequence_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:
+    values = [value for value in sizes.values if value is not None]
+    if len(values) < len(call.arguments):
+        return None
+    if call.type.element.kind is Kind.DATE:
+        values[:2] = [f"({value} - DATE '1970-01-01')" for value in values[:2]]
+    first, last, *by = (f"CAST({value} AS DOUBLE)" for value in values)
+    step = f"greatest(abs({by[0]}), 1)" if by else "1"
+    return f"coalesce((floor(abs({last} - {first}) / {step}) + 1) * {VALUE_BYTES}.0, 0)", True
+
+
+def _zipped(call: Call) -> tuple[Sequence[float], float]:
+    """A value of each array for every element of the longest."""
+    return (1 + len(call.arguments),) * len(call.arguments), 0
+
+
+def _inserted_within(call: Call) -> tuple[Sequence[float], float] | None:
+    place = constant_number(call, 1)
+    return None if place is None else ((1, 0, 1), VALUE_BYTES * (abs(place) + 1))
+
+
+def _inserted_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:  # noqa: ARG001 - the signature of a formula
+    place = sizes.values[1]
+    gap = None if place is None else f"abs(coalesce(CAST({place} AS DOUBLE), 0)) * {VALUE_BYTES}.0"
+    return None if gap is None else (f"{sizes.bytes[0]} + {sizes.bytes[2]} + {gap}", False)
 
 
 def _sequence(call: Call, sql: Sequence[str]) -> str:
     """A sequence, up or down by 1, or by the step; dates are counted in days."""
     dates = call.type.element.kind is Kind.DATE
-    ends = [f"({one} - DATE '1970-01-01')" if dates else one for one in sql[:2]]
-    made = bound([f"CAST({one} AS BIGINT)" for one in (*ends, *sql[2:])], _series)
-    if dates:
-        made = f"list_transform({made}, lambda e: DATE '1970-01-01' + CAST(e AS INTEGER))"
-    return cast(made, call.type)
+
+    def size(*given: str) -> str:
+        made = _sequence_size(call, Sizes((), (), given))
+        assert made is not None, "all arguments are there"
+        return made[0]
+
+    def write(*given: str) -> str:
+        ends = [f"({one} - DATE '1970-01-01')" if dates else one for one in given[:2]]
+        made = bound([f"CAST({one} AS BIGINT)" for one in (*ends, *given[2:])], _series)
+        if dates:
+            made = f"list_transform({made}, lambda e: DATE '1970-01-01' + CAST(e AS INTEGER))"
+        return made
+
+    return cast(checked(call, sql, size, write), call.type)
 
 
 def _series(a: str, b: str, step: str = "") -> str:
@@ -240,8 +334,13 @@ def _write_insert(call: Call, sql: Sequence[str]) -> str:
             f"list_concat(list_slice({a}, 1, {back}), {one}, list_slice({a}, {back} + 1, len({a})))",
         )
 
-    position = f"CAST({sql[1]} AS BIGINT)"
-    return cast(bound([sql[0], position, sql[2]], write), call.type)
+    def size(a: str, position: str, value: str) -> str:  # noqa: ARG001 - the signature of a size
+        return f"abs(CAST({position} AS DOUBLE)) * {VALUE_BYTES}.0"
+
+    def whole(a: str, position: str, value: str) -> str:
+        return bound([a, f"CAST({position} AS BIGINT)", value], write)
+
+    return cast(checked(call, sql, size, whole), call.type)
 
 
 def _write_split(call: Call, sql: Sequence[str]) -> str:
@@ -263,7 +362,7 @@ FAMILY: Final = Family(
             "array_join",
             ARRAYS,
             TEXT,
-            sql=ScalarSql((2, 3), _join),
+            sql=ScalarSql((2, 3), _join, size=growing(_joined_size, _joined_within)),
             examples=("array_join({array_string}, ',')", "array_join({array_string}, {string}, {string})"),
         ),
         exact(
@@ -272,7 +371,7 @@ FAMILY: Final = Family(
             ARRAYS,
             READABLE,
             build=_sort_array,
-            sql=ScalarSql(1, _sorted(ascending=True, nulls_first=True), reason=comparable),
+            sql=ScalarSql(1, _sorted(ascending=True, nulls_first=True), reason=comparable, size=WITHIN),
             examples=(
                 "sort_array({array})",
                 "sort_array({array}, false)",
@@ -287,7 +386,7 @@ FAMILY: Final = Family(
             READABLE,
             guard="without a comparator",
             build=_array_sort,
-            sql=ScalarSql(1, _sorted(ascending=True, nulls_first=False), reason=comparable),
+            sql=ScalarSql(1, _sorted(ascending=True, nulls_first=False), reason=comparable, size=WITHIN),
             examples=("array_sort({array})", "array_sort(array({struct}, null, {struct}))"),
         ),
         exact(
@@ -295,14 +394,14 @@ FAMILY: Final = Family(
             "slice",
             ARRAYS,
             INTEGRAL,
-            sql=ScalarSql(3, _slice, fallible=always),
+            sql=ScalarSql(3, _slice, fallible=always, size=WITHIN),
             examples=("slice({array}, {small}, {small})", "slice({array}, -2, 5)", "slice({array}, 2, 0)"),
         ),
         exact(
             "ConcatOfArrays",
             "array_concat",
             ARRAYS,
-            sql=ScalarSql((1, MANY), _concatenated, reason=_same_arrays),
+            sql=ScalarSql((1, MANY), _concatenated, reason=_same_arrays, size=TOGETHER),
             examples=("concat({array}, {array})",),
             shown_as="Concat",
         ),
@@ -310,7 +409,7 @@ FAMILY: Final = Family(
             "ReverseOfArray",
             "array_reverse",
             ARRAYS,
-            sql=ScalarSql(1, template("list_reverse({0})")),
+            sql=ScalarSql(1, template("list_reverse({0})"), size=WITHIN),
             examples=("reverse({array})",),
             shown_as="Reverse",
         ),
@@ -318,7 +417,7 @@ FAMILY: Final = Family(
             "Flatten",
             "flatten",
             ARRAYS,
-            sql=ScalarSql(1, _flatten),
+            sql=ScalarSql(1, _flatten, size=WITHIN),
             examples=("flatten(array({array}, {array}))", "flatten(array({array}))"),
         ),
         exact(
@@ -326,7 +425,7 @@ FAMILY: Final = Family(
             "array_repeat",
             READABLE,
             INTEGRAL,
-            sql=ScalarSql(2, _repeat),
+            sql=ScalarSql(2, _repeat, size=growing(_repeated_size, _repeated_within)),
             examples=("array_repeat({any}, {small})", "array_repeat({array}, 2)"),
         ),
         guarded(
@@ -335,7 +434,9 @@ FAMILY: Final = Family(
             INTEGRAL | DATES,
             guard="dates by a constant number of days; a step in the wrong direction is an error",
             rewrite=_in_days,
-            sql=ScalarSql((2, 3), _sequence, fallible=_has_step),
+            sql=ScalarSql(
+                (2, 3), _sequence, fallible=_has_step, size=growing(_sequence_size, _sequence_within)
+            ),
             examples=(
                 "sequence({small}, {small})",
                 "sequence(cast({small} as bigint), 3L)",
@@ -352,7 +453,7 @@ FAMILY: Final = Family(
             INTEGRAL,
             guard="by a constant text, without a limit",
             build=_read_split,
-            sql=ScalarSql(2, _write_split, reason=fine),
+            sql=ScalarSql(2, _write_split, reason=fine, size=at_most(PARTS_TIMES)),
             examples=(
                 "split({string}, ',')",
                 "split({string}, '[|]')",
@@ -365,7 +466,7 @@ FAMILY: Final = Family(
             "ArraysZip",
             "arrays_zip",
             ARRAYS,
-            sql=ScalarSql((1, MANY), _zip),
+            sql=ScalarSql((1, MANY), _zip, size=by_call(_zipped)),
             examples=("arrays_zip({array}, {array})", "arrays_zip({array_int})"),
         ),
         exact(
@@ -375,7 +476,9 @@ FAMILY: Final = Family(
             INTEGRAL,
             READABLE,
             build=_read_insert,
-            sql=ScalarSql(3, _write_insert, reason=fine, fallible=always),
+            sql=ScalarSql(
+                3, _write_insert, reason=fine, fallible=always, size=growing(_inserted_size, _inserted_within)
+            ),
             examples=(
                 "array_insert({array_int}, {small}, {int})",
                 "array_append({array}, null)",
@@ -385,5 +488,7 @@ FAMILY: Final = Family(
         ),
         unsupported("Shuffle", "its result differs every time"),
     ),
-    also={"sort_down": ScalarSql(1, _sorted(ascending=False, nulls_first=False), reason=comparable)},
+    also={
+        "sort_down": ScalarSql(1, _sorted(ascending=False, nulls_first=False), reason=comparable, size=WITHIN)
+    },
 )

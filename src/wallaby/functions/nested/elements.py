@@ -15,6 +15,7 @@ from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import MANY, ScalarSql, fine, template
+from wallaby.functions.size import VALUE_BYTES, WITHIN, at_most, by_call
 from wallaby.functions.words import bound, failing
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import INTEGER, DataType, Kind
@@ -105,6 +106,11 @@ def _array(call: Call, sql: Sequence[str]) -> str:
     return cast(f"[{', '.join(sql)}]", call.type)
 
 
+def _elements(call: Call) -> tuple[Sequence[float], float]:
+    count = len(call.arguments)
+    return (1,) * count, VALUE_BYTES * count
+
+
 def _write_struct(call: Call, sql: Sequence[str]) -> str:
     return cast(struct_sql(sql), call.type)
 
@@ -146,7 +152,7 @@ FAMILY: Final = Family(
             "field",
             STRUCTS,
             build=_read_field,
-            sql=ScalarSql(2, _write_field, reason=fine),
+            sql=ScalarSql(2, _write_field, reason=fine, size=WITHIN),
             examples=("{struct}.y", "array({struct}, null).x"),
         ),
         exact(
@@ -154,7 +160,7 @@ FAMILY: Final = Family(
             "fields",
             ARRAYS,
             build=_read_field,
-            sql=ScalarSql(2, _fields, reason=fine),
+            sql=ScalarSql(2, _fields, reason=fine, size=at_most(2)),
             examples=(
                 "map_entries({map}).value",
                 "map_entries({map}).key",
@@ -168,7 +174,7 @@ FAMILY: Final = Family(
             INTEGRAL,
             guard=_OUTSIDE,
             build=_read_item,
-            sql=ScalarSql(2, _write_item, reason=fine, fallible=_may_be_outside),
+            sql=ScalarSql(2, _write_item, reason=fine, fallible=_may_be_outside, size=WITHIN),
             examples=("{array}[{small} - 1]", "{array}[0]", "get({array}, {small} - 2)"),
         ),
         guarded(
@@ -179,7 +185,7 @@ FAMILY: Final = Family(
             guard=_OUTSIDE,
             build=_read_element_at,
             rewrite=split_part,
-            sql=ScalarSql(2, _write_element_at, reason=fine, fallible=_may_be_outside),
+            sql=ScalarSql(2, _write_element_at, reason=fine, fallible=_may_be_outside, size=WITHIN),
             examples=(
                 "element_at({array}, {small})",
                 "try_element_at({array}, {small})",
@@ -191,14 +197,14 @@ FAMILY: Final = Family(
         exact(
             "CreateArray",
             "array",
-            sql=ScalarSql((0, MANY), _array),
+            sql=ScalarSql((0, MANY), _array, size=by_call(_elements)),
             examples=("array({any}, {any})", "array({int}, null, 3)", "array({array}, array())"),
         ),
         exact(
             "CreateNamedStruct",
             "struct",
             build=_read_struct,
-            sql=ScalarSql((1, MANY), _write_struct),
+            sql=ScalarSql((1, MANY), _write_struct, size=WITHIN),
             examples=("named_struct('a', {any}, 'b', {string})", "struct({array}, {map}, {struct})"),
         ),
         exact(

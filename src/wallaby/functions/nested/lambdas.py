@@ -15,6 +15,9 @@ from wallaby.functions.entry import Entry, Refusal, exact, guarded, plain
 from wallaby.functions.family import Family
 from wallaby.functions.nested.maps import checked_map
 from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, fallible, fine, template
+from wallaby.functions.size import CHOICE, EACH, REDUCED, by_call, varies
+from wallaby.functions.spread import grows
+from wallaby.functions.within_limit import checked_step
 from wallaby.functions.words import always, bound, has_null, let
 from wallaby.relations.expression import Call, Column, Expression
 from wallaby.relations.types import BOOLEAN, DataType
@@ -90,7 +93,10 @@ def _aggregate(call: Call, sql: Sequence[str]) -> str:
     (result,) = _parameters(finish)
 
     def write(array: str) -> str:
-        step = f"lambda {sofar}, {element}: {cast(sql[2], merge.type)}"
+        body = cast(sql[2], merge.type)
+        if varies(merge.type) and grows(call):
+            body = checked_step(sofar, merge.type, body)
+        step = f"lambda {sofar}, {element}: {body}"
         reduced = f"list_reduce({array}, {step}, {cast(sql[1], merge.type)})"
         return case([(f"{array} IS NULL", "NULL")], let(reduced, result, sql[3]))
 
@@ -127,6 +133,10 @@ def _map_filter(call: Call, sql: Sequence[str]) -> str:
     return f"list_filter({sql[0]}, lambda e: {_of_entry(call, sql[1])})"
 
 
+def _of_body(call: Call) -> tuple[Sequence[float], float]:
+    return (1, *(0,) * (len(call.arguments) - 1)), 0
+
+
 FAMILY: Final = Family(
     "Arrays, structs and maps",
     (
@@ -135,7 +145,7 @@ FAMILY: Final = Family(
             "transform",
             ARRAYS,
             READABLE,
-            sql=ScalarSql(2, _transform, reason=fine),
+            sql=ScalarSql(2, _transform, reason=fine, size=EACH),
             examples=(
                 "transform({array}, x -> x is null)",
                 "transform({array_int}, (x, i) -> i)",
@@ -149,7 +159,7 @@ FAMILY: Final = Family(
             "filter",
             ARRAYS,
             READABLE,
-            sql=ScalarSql(2, _filter),
+            sql=ScalarSql(2, _filter, size=CHOICE),
             examples=(
                 "filter({array_int}, x -> x > {int})",
                 "filter({array}, (x, i) -> i > 0)",
@@ -180,7 +190,7 @@ FAMILY: Final = Family(
             "aggregate",
             ARRAYS,
             READABLE,
-            sql=ScalarSql(4, _aggregate),
+            sql=ScalarSql(4, _aggregate, size=REDUCED),
             examples=(
                 "aggregate({array_double}, 0D, (s, x) -> s + coalesce(x, 1), s -> s * 2)",
                 "aggregate({array_string}, '', (s, x) -> concat(s, x))",
@@ -194,7 +204,7 @@ FAMILY: Final = Family(
             ARRAYS,
             ARRAYS,
             READABLE,
-            sql=ScalarSql(3, _zip_with),
+            sql=ScalarSql(3, _zip_with, size=EACH),
             examples=(
                 "zip_with({array_int}, {array_double}, (x, y) -> x < y)",
                 "zip_with({array}, {array_int}, (x, y) -> struct(x, y))",
@@ -205,7 +215,7 @@ FAMILY: Final = Family(
             "transform_values",
             MAPS,
             READABLE,
-            sql=ScalarSql(2, _transform_values, reason=fine),
+            sql=ScalarSql(2, _transform_values, reason=fine, size=EACH),
             examples=(
                 "transform_values({map}, (k, v) -> concat(k, k))",
                 "transform_values({map}, (k, v) -> v is null)",
@@ -218,7 +228,7 @@ FAMILY: Final = Family(
             READABLE,
             guard=_KEYS,
             requires=_ONE_KEY,
-            sql=ScalarSql(2, _transform_keys, fallible=always),
+            sql=ScalarSql(2, _transform_keys, fallible=always, size=EACH),
             examples=(
                 "transform_keys({map}, (k, v) -> concat(k, 'x'))",
                 "transform_keys({map_int}, (k, v) -> v)",
@@ -230,9 +240,9 @@ FAMILY: Final = Family(
             "map_filter",
             MAPS,
             READABLE,
-            sql=ScalarSql(2, _map_filter),
+            sql=ScalarSql(2, _map_filter, size=CHOICE),
             examples=("map_filter({map_int}, (k, v) -> v > 1)", "map_filter({map}, (k, v) -> k <> 'a')"),
         ),
     ),
-    also={"lambda": ScalarSql((1, MANY), template("{0}"))},
+    also={"lambda": ScalarSql((1, MANY), template("{0}"), size=by_call(_of_body))},
 )

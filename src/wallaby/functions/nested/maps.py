@@ -11,6 +11,7 @@ from wallaby.functions.entry import Entry, Refusal, exact, guarded, unsupported
 from wallaby.functions.family import Family
 from wallaby.functions.nested.arrays import split_text
 from wallaby.functions.scalar_sql import MANY, ScalarSql, fine, template
+from wallaby.functions.size import PARTS_TIMES, VALUE_BYTES, WITHIN, at_most, by_call
 from wallaby.functions.words import always, bound, failing, has_null
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import STRING, DataType
@@ -71,6 +72,11 @@ def _map(call: Call, sql: Sequence[str]) -> str:
     return checked_map(f"[{', '.join(entries)}]", call.type)
 
 
+def _entries(call: Call) -> tuple[Sequence[float], float]:
+    count = len(call.arguments)
+    return (1,) * count, VALUE_BYTES * count
+
+
 def _map_value(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
     return bound(sql, lambda m, k: f"list_extract({_values(m)}, list_position({_keys(m)}, {k}))")
 
@@ -124,7 +130,7 @@ FAMILY: Final = Family(
             "map_value",
             MAPS,
             COMPARABLE,
-            sql=ScalarSql(2, _map_value, reason=fine),
+            sql=ScalarSql(2, _map_value, reason=fine, size=WITHIN),
             examples=("{map}['b']", "{map}[{string}]", "map({int}, 1, 200, 2)[{int}]"),
         ),
         guarded(
@@ -132,7 +138,7 @@ FAMILY: Final = Family(
             "map",
             guard=_KEYS,
             requires=_ONE_KEY,
-            sql=ScalarSql((0, MANY), _map, fallible=always),
+            sql=ScalarSql((0, MANY), _map, fallible=always, size=by_call(_entries)),
             examples=(
                 "map({int}, {any}, 300, null)",
                 "map('k', {array})",
@@ -144,21 +150,21 @@ FAMILY: Final = Family(
             "MapKeys",
             "map_keys",
             MAPS,
-            sql=ScalarSql(1, template(_keys("{0}"))),
+            sql=ScalarSql(1, template(_keys("{0}")), size=at_most(2)),
             examples=("map_keys({map})",),
         ),
         exact(
             "MapValues",
             "map_values",
             MAPS,
-            sql=ScalarSql(1, template(_values("{0}"))),
+            sql=ScalarSql(1, template(_values("{0}")), size=at_most(2)),
             examples=("map_values({map})",),
         ),
         exact(
             "MapEntries",
             "map_entries",
             MAPS,
-            sql=ScalarSql(1, template("{0}")),
+            sql=ScalarSql(1, template("{0}"), size=WITHIN),
             examples=("map_entries({map})",),
         ),
         guarded(
@@ -167,7 +173,7 @@ FAMILY: Final = Family(
             ARRAYS,
             guard=_KEYS,
             requires=_ONE_KEY,
-            sql=ScalarSql(2, _map_of_arrays, fallible=always),
+            sql=ScalarSql(2, _map_of_arrays, fallible=always, size=at_most(2)),
             examples=(
                 "map_from_arrays(array('a', {string}), array(1, {int}))",
                 "map_from_arrays(array(coalesce({double}, 7), 1e9), array(1, 2))",
@@ -179,7 +185,7 @@ FAMILY: Final = Family(
             ARRAYS,
             guard=_KEYS,
             requires=_ONE_KEY,
-            sql=ScalarSql(1, _map_of_entries, fallible=always),
+            sql=ScalarSql(1, _map_of_entries, fallible=always, size=WITHIN),
             examples=(
                 "map_from_entries(array(struct({string}, {int}), struct('x', 2)))",
                 "map_from_entries(map_entries({map}))",
@@ -192,7 +198,7 @@ FAMILY: Final = Family(
             MAPS,
             guard=_KEYS,
             requires=_ONE_KEY,
-            sql=ScalarSql((1, MANY), _map_concat, fallible=always),
+            sql=ScalarSql((1, MANY), _map_concat, fallible=always, size=WITHIN),
             examples=(
                 "map_concat({map_int}, map('zz', 1))",
                 "map_concat({map_int}, {map_int})",
@@ -206,7 +212,7 @@ FAMILY: Final = Family(
             guard=f"between constant texts, not patterns; {_KEYS}",
             build=_read_map_of_text,
             requires=_ONE_KEY,
-            sql=ScalarSql(3, _write_map_of_text, reason=fine, fallible=always),
+            sql=ScalarSql(3, _write_map_of_text, reason=fine, fallible=always, size=at_most(PARTS_TIMES)),
             examples=(
                 "str_to_map({string})",
                 "str_to_map({moment}, '-', ' ')",

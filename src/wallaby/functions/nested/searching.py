@@ -12,6 +12,7 @@ from wallaby.catalyst.data_types import ARRAYS, COMPARABLE
 from wallaby.functions.entry import exact
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import Reason, ScalarSql, Write
+from wallaby.functions.size import WITHIN
 from wallaby.functions.words import bound, has_null
 from wallaby.relations.expression import Call
 from wallaby.sql.types import FLAT, is_comparable
@@ -114,7 +115,7 @@ def _extreme(function: str) -> Write:
 
 
 def _searching(write: Write, reason: Reason = comparable) -> ScalarSql:
-    return ScalarSql(2, write, reason)
+    return ScalarSql(2, write, reason, size=WITHIN)
 
 
 FAMILY: Final = Family(
@@ -153,7 +154,7 @@ FAMILY: Final = Family(
             "ArrayDistinct",
             "array_distinct",
             ARRAYS,
-            sql=ScalarSql(1, _distinct, reason=comparable),
+            sql=ScalarSql(1, _distinct, reason=comparable, size=WITHIN),
             examples=(
                 "array_distinct({array})",
                 "array_distinct(concat({array}, {array}))",
@@ -197,14 +198,14 @@ FAMILY: Final = Family(
             "ArrayMin",
             "array_min",
             ARRAYS,
-            sql=ScalarSql(1, _extreme("list_min"), reason=_flat_elements),
+            sql=ScalarSql(1, _extreme("list_min"), reason=_flat_elements, size=WITHIN),
             examples=("array_min({array})",),
         ),
         exact(
             "ArrayMax",
             "array_max",
             ARRAYS,
-            sql=ScalarSql(1, _extreme("list_max"), reason=_flat_elements),
+            sql=ScalarSql(1, _extreme("list_max"), reason=_flat_elements, size=WITHIN),
             examples=("array_max({array})",),
         ),
     ),

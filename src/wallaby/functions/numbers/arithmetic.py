@@ -10,10 +10,11 @@ from wallaby.catalyst.node import Node
 from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded, plain, transparent
 from wallaby.functions.family import Family
 from wallaby.functions.numbers import decimals
-from wallaby.functions.numbers.decimal_sql import by_zero, decimal_sql, negated, unscaled
+from wallaby.functions.numbers.decimal_sql import SIGNS, by_zero, decimal_sql, negated, unscaled
 from wallaby.functions.numbers.decimals import DIGITS_MAX
 from wallaby.functions.numbers.integers import computed, fitted
 from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode, not_supported
+from wallaby.relations import functions
 from wallaby.relations.expression import Call, EvalMode, Expression
 from wallaby.relations.types import INTEGER, DataType, Kind, decimal
 from wallaby.sql.words import case, cast
@@ -123,6 +124,15 @@ def _decimal(call: Call) -> str | None:
 
 def _binary(sign: str, operation: str) -> ScalarSql:
     return ScalarSql(2, _arithmetic(sign, operation), _arithmetic_reason, _arithmetic_fallible)
+
+
+def _in_64_bits(sign: str) -> ScalarSql:
+    """Write a sum or product of decimals of which planning knows that it has at most 18 digits."""
+
+    def write(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+        return f"({sql[0]} {sign} {sql[1]})"
+
+    return ScalarSql(2, write, _arithmetic_reason)
 
 
 def _abs(call: Call, sql: Sequence[str]) -> str:
@@ -273,5 +283,6 @@ FAMILY: Final = Family(
             examples=("abs({number})",),
         ),
     ),
+    also={functions.IN_64_BITS[name]: _in_64_bits(sign) for name, sign in SIGNS.items()},
     arrow_functions=(*decimals.FUNCTIONS,),
 )

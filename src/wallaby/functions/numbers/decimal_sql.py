@@ -9,12 +9,14 @@ of `decimals`.
 DuckDB gives sums and products its own precision, the *width*. Inside an expression only the value counts, and casting
 each result costs a quarter of the time of TPC-H 1, so only the result of a whole expression is cast, by `output_sql`.
 But two numbers of at most 18 digits have a result of at most 18 digits in DuckDB, or an overflow: where Catalyst allows
-more, one side is widened.
+more, one side is widened. It need not be if planning knows from the bounds of columns that the result is short enough:
+then such numbers stay in 64 bits (`plan/rules/narrow_decimals.py`).
 """
 
 from __future__ import annotations
 
 from wallaby.functions.numbers.decimals import DIGITS_MAX, decimal_name
+from wallaby.relations import functions
 from wallaby.relations.expression import Call, EvalMode, Expression
 from wallaby.relations.types import DataType, Kind, decimal
 from wallaby.sql.words import case, cast, error
@@ -57,7 +59,7 @@ def decimal_sql(
             narrow = max(_width(left_side), _width(right_side)) <= _NARROW_MAX
             if narrow and _needed(operation, left_side, right_side) > _NARROW_MAX:
                 left = cast(left, decimal(_NARROW_MAX + 1, left_type.scale))
-            return f"({left} {_SIGNS[operation]} {right})"
+            return f"({left} {SIGNS[operation]} {right})"
         case "divide" if _fits_quotient(left_type, right_type, result) and len(left + right) < _REPEATED_MAX:
             return _divide(left, left_type, right, right_type, result, mode)
         case "remainder" if _fits_remainder(left_type, right_type):
@@ -70,7 +72,9 @@ def decimal_sql(
             return _slow(operation, left, right, result, mode)
 
 
-_SIGNS = {"add": "+", "subtract": "-", "multiply": "*"}
+#: The operations that DuckDB itself computes exactly.
+SIGNS = {functions.ADD: "+", functions.SUBTRACT: "-", functions.MULTIPLY: "*"}
+_IN_64_BITS = {short: plain for plain, short in functions.IN_64_BITS.items()}
 
 
 def _may_overflow(operation: str, left: DataType, right: DataType, result: DataType) -> bool:
@@ -110,6 +114,9 @@ def _width(expression: Expression) -> int:
                     (_width(right), right.type.scale),
                 )
             return min(needed, DIGITS_MAX)
+        case Call(function=short, arguments=(left, right)) if short in _IN_64_BITS:
+            narrow = max(_width(left), _width(right)) <= _NARROW_MAX
+            return min(_needed(_IN_64_BITS[short], left, right), _NARROW_MAX if narrow else DIGITS_MAX)
         case _ if expression.type.kind is Kind.DECIMAL:
             return expression.type.precision
         case _:

@@ -14,6 +14,8 @@ from wallaby.functions.casts.floating_text import java_decimal
 from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode, of_kinds, template
+from wallaby.functions.size import Sizes, constant, constant_number, growing, number
+from wallaby.functions.within_limit import checked
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import BOOLEAN, DOUBLE, INTEGER, STRING, DataType, Kind
 from wallaby.sql.words import cast
@@ -27,7 +29,7 @@ def _read_format(
 ) -> Expression | Refusal:
     """Read `format_number`, with Java's version, because it begins with Java's digits."""
     if arguments[1].type.kind is not Kind.INTEGER:
-        return Refusal("a pattern for numbers has no kernel yet", "give the number of places")
+        return Refusal("a pattern for numbers is not supported yet", "give the number of places")
     return Call(entry.function, (*arguments, Literal(node.java, INTEGER)), kind, node.nullable)
 
 
@@ -104,11 +106,27 @@ def _conv(call: Call, sql: Sequence[str]) -> str:
 
 def _write_format(call: Call, sql: Sequence[str]) -> str:
     source = call.arguments[0].type
-    if source.is_floating:
-        return f"wallaby_format_floating({cast(sql[0], DOUBLE)}, {sql[1]}, {sql[2]})"
-    return f"wallaby_format_decimal(CAST({cast(sql[0], source)} AS VARCHAR), {sql[1]})"
+
+    def write(value: str, places: str, java: str) -> str:
+        if source.is_floating:
+            return f"wallaby_format_floating({cast(value, DOUBLE)}, {places}, {java})"
+        return f"wallaby_format_decimal(CAST({cast(value, source)} AS VARCHAR), {places})"
+
+    return checked(call, sql, lambda _, places, __: f"CAST({places} AS DOUBLE)", write)
 
 
+def _formatted_within(call: Call) -> tuple[Sequence[float], float] | None:
+    places = constant_number(call, 1)
+    return None if places is None else ((0, 0, 0), _DIGITS_MAX + max(places, 0))
+
+
+def _formatted_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:  # noqa: ARG001 - the signature of a formula
+    places = sizes.values[1]
+    return None if places is None else (f"({number(places)} + {float(_DIGITS_MAX)})", False)
+
+
+#: The digits of the largest number, with commas.
+_DIGITS_MAX: Final = 512
 _NUMBERS: Final = (
     *(Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG),
     *(Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL),
@@ -125,10 +143,21 @@ FAMILY: Final = Family(
             _INT | TEXT,
             guard="to a number of places, not by a pattern",
             build=_read_format,
-            sql=ScalarSql(3, _write_format, reason=of_kinds(_NUMBERS, Kind.INTEGER)),
+            sql=ScalarSql(
+                3,
+                _write_format,
+                reason=of_kinds(_NUMBERS, Kind.INTEGER),
+                size=growing(_formatted_size, _formatted_within),
+            ),
             examples=("format_number({number}, 2)", "format_number({double}, {small})"),
         ),
-        exact("Bin", "bin", LONGS, sql=ScalarSql(1, template("bin({0})")), examples=("bin({whole})",)),
+        exact(
+            "Bin",
+            "bin",
+            LONGS,
+            sql=ScalarSql(1, template("bin({0})"), size=constant(64)),
+            examples=("bin({whole})",),
+        ),
         guarded(
             "Conv",
             "conv",
@@ -136,7 +165,7 @@ FAMILY: Final = Family(
             INTS,
             guard=_SIXTY_FOUR,
             build=fails,
-            sql=ScalarSql(3, _conv, fallible=in_ansi_mode),
+            sql=ScalarSql(3, _conv, fallible=in_ansi_mode, size=constant(65)),
             examples=("conv({digits}, 10, 16)", "conv({string}, 36, -2)", "conv({digits}, {small}, {small})"),
         ),
     ),

@@ -9,6 +9,7 @@ from wallaby.catalyst.data_types import FLOATING, TEXT
 from wallaby.functions.entry import exact, guarded, transparent, unsupported
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, template
+from wallaby.functions.size import WITHIN
 from wallaby.relations.expression import Call
 from wallaby.sql.words import normalized
 
@@ -67,7 +68,7 @@ FAMILY: Final = Family(
             "Empty2Null",
             "empty_to_null",
             TEXT,
-            sql=ScalarSql(1, template("nullif({0}, '')")),
+            sql=ScalarSql(1, template("nullif({0}, '')"), size=WITHIN),
             without_example="Spark puts it around text columns by which a write is partitioned",
         ),
         unsupported("Exists", _SUBQUERY, "write it as a join"),

@@ -10,13 +10,17 @@ from wallaby.catalyst.data_types import BINARY, INTEGRAL, INTS, TEXT
 from wallaby.catalyst.node import Node
 from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
 from wallaby.functions.family import Family
-from wallaby.functions.scalar_sql import MANY, Reason, ScalarSql, in_ansi_mode, not_supported, template
+from wallaby.functions.scalar_sql import MANY, Reason, ScalarSql, in_ansi_mode, not_supported
+from wallaby.functions.size import ONE_OF, TOGETHER, Sizes, by_call, constant_number, growing, number
+from wallaby.functions.within_limit import checked
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import STRING, DataType, Kind
 from wallaby.sql.words import case, error
 
 _SPECIFIER: Final = re.compile(r"%(?:(?P<sign>[%n])|(?:(?P<place>[1-9][0-9]?)\$)?(?P<kind>[sd]))")
+#: So many texts are joined one after the other.
+_IN_ROW: Final = 3
 _SIGNS: Final = {"%": "%", "n": "\n"}
 _PERCENT: Final = (Literal("%", STRING),)
 
@@ -54,7 +58,7 @@ def _format_string(
     if any(
         isinstance(piece, Literal) and "%" in str(piece.value) for piece in pieces if piece not in _PERCENT
     ):
-        return Refusal("a pattern with other specifiers than %s and %d has no kernel yet")
+        return Refusal("a pattern with other specifiers than %s and %d is not supported yet")
     return Call("concat", tuple(pieces), kind, nullable=False)
 
 
@@ -63,8 +67,40 @@ def _written(value: Expression) -> Expression:
     return Call(functions.COALESCE, (text, Literal("null", STRING)), STRING, nullable=False)
 
 
-def _repeat(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
-    return f"repeat({sql[0]}, {sql[1]})"
+def _repeat(call: Call, sql: Sequence[str]) -> str:
+    def size(value: str, times: str) -> str:
+        return f"CAST(strlen({value}) AS DOUBLE) * {times}"
+
+    return checked(call, sql, size, lambda value, times: f"repeat({value}, {times})")
+
+
+def _repeated_within(call: Call) -> tuple[Sequence[float], float] | None:
+    times = constant_number(call, 1)
+    return None if times is None else ((max(times, 0), 0), 0)
+
+
+def _repeated_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:  # noqa: ARG001 - the signature of a formula
+    times = sizes.values[1]
+    return None if times is None else (f"{sizes.bytes[0]} * {number(times)}", True)
+
+
+def _space(call: Call, sql: Sequence[str]) -> str:
+    return checked(call, sql, lambda count: f"CAST({count} AS DOUBLE)", lambda count: f"repeat(' ', {count})")
+
+
+def _spaces_within(call: Call) -> tuple[Sequence[float], float] | None:
+    count = constant_number(call, 0)
+    return None if count is None else ((0,), max(count, 0))
+
+
+def _spaces_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:  # noqa: ARG001 - the signature of a formula
+    count = sizes.values[0]
+    return None if count is None else (number(count), True)
+
+
+def _separated(call: Call) -> tuple[Sequence[float], float]:
+    texts = len(call.arguments) - 1
+    return (texts, *(1,) * texts), 0
 
 
 def _concat_ws(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
@@ -80,8 +116,12 @@ def _elt(call: Call, sql: Sequence[str]) -> str:
     return case([*missing, *choices], outside if call.mode is EvalMode.ANSI else "NULL")
 
 
-def _write_concat(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
-    return f"({' || '.join(sql)})"
+def _write_concat(call: Call, sql: Sequence[str]) -> str:
+    """Join halves: each operator makes a text, and one after the other they would make many long ones."""
+    if len(sql) <= _IN_ROW:
+        return f"({' || '.join(sql)})"
+    half = len(sql) // 2
+    return f"({_write_concat(call, sql[:half])} || {_write_concat(call, sql[half:])})"
 
 
 def _one_of(*kinds: Kind) -> Reason:
@@ -103,14 +143,14 @@ FAMILY: Final = Family(
             TEXT | BINARY,
             guard="NULL if any argument is",
             build=_read_concat,
-            sql=ScalarSql((1, MANY), _write_concat, reason=_one_of(Kind.STRING, Kind.BINARY)),
+            sql=ScalarSql((1, MANY), _write_concat, reason=_one_of(Kind.STRING, Kind.BINARY), size=TOGETHER),
             examples=("concat({string}, {string}, 'x')", "{string} || {number}", "{binary} || {binary}"),
         ),
         exact(
             "ConcatWs",
             "concat_ws",
             TEXT,
-            sql=ScalarSql((1, MANY), _concat_ws),
+            sql=ScalarSql((1, MANY), _concat_ws, size=by_call(_separated)),
             examples=("concat_ws({string}, {string}, {digits})", "concat_ws('-', {string}, null, {string})"),
         ),
         guarded(
@@ -128,14 +168,14 @@ FAMILY: Final = Family(
             "repeat",
             TEXT,
             INTS,
-            sql=ScalarSql(2, _repeat),
+            sql=ScalarSql(2, _repeat, size=growing(_repeated_size, _repeated_within)),
             examples=("repeat({string}, {small})",),
         ),
         exact(
             "StringSpace",
             "space",
             INTS,
-            sql=ScalarSql(1, template("repeat(' ', {0})")),
+            sql=ScalarSql(1, _space, size=growing(_spaces_size, _spaces_within)),
             examples=("space({small})",),
         ),
         guarded(
@@ -145,7 +185,7 @@ FAMILY: Final = Family(
             TEXT,
             guard="an index outside is an error (ANSI) or NULL",
             build=fails,
-            sql=ScalarSql((2, MANY), _elt, fallible=in_ansi_mode),
+            sql=ScalarSql((2, MANY), _elt, fallible=in_ansi_mode, size=ONE_OF),
             examples=("elt({small}, {string}, {string})", "elt(2, {string}, {string})"),
         ),
     ),

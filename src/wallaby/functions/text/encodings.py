@@ -13,6 +13,7 @@ from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.others.java_methods import configured
 from wallaby.functions.scalar_sql import ScalarSql, Write, in_ansi_mode, of_kinds, template
+from wallaby.functions.size import WITHIN, at_most
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import BOOLEAN, STRING, DataType, Kind
@@ -98,7 +99,7 @@ FAMILY: Final = Family(
             "Hex",
             "hex",
             TEXT | BINARY | _LONG,
-            sql=ScalarSql(1, template("hex({0})")),
+            sql=ScalarSql(1, template("hex({0})"), size=at_most(2, 16)),
             examples=("hex({string})", "hex({binary})", "hex({whole})"),
         ),
         guarded(
@@ -107,7 +108,7 @@ FAMILY: Final = Family(
             TEXT,
             guard="other characters are an error or NULL",
             build=fails,
-            sql=ScalarSql(1, _flagged("wallaby_unhex"), fallible=in_ansi_mode),
+            sql=ScalarSql(1, _flagged("wallaby_unhex"), fallible=in_ansi_mode, size=WITHIN),
             examples=("unhex({string})", "unhex({digits})", "to_binary({digits}, 'hex')"),
         ),
         guarded(
@@ -116,7 +117,7 @@ FAMILY: Final = Family(
             TEXT,
             guard="as Java reads MIME",
             build=fails,
-            sql=ScalarSql(1, template("wallaby_unbase64({0})"), fallible=always),
+            sql=ScalarSql(1, template("wallaby_unbase64({0})"), fallible=always, size=WITHIN),
             examples=("unbase64(base64({binary}))", "unbase64(concat(base64({binary}), ' '))"),
         ),
         guarded(
@@ -127,7 +128,10 @@ FAMILY: Final = Family(
             guard="in lines of 76 characters, or in one",
             build=_base64,
             sql=ScalarSql(
-                2, template("wallaby_base64({0}, {1})"), reason=of_kinds(Kind.BINARY, Kind.BOOLEAN)
+                2,
+                template("wallaby_base64({0}, {1})"),
+                reason=of_kinds(Kind.BINARY, Kind.BOOLEAN),
+                size=at_most(2, 8),
             ),
             examples=("base64({binary})", "base64(concat({binary}, {binary}, {binary}, {binary}))"),
         ),
@@ -138,7 +142,7 @@ FAMILY: Final = Family(
             _SETTING,
             guard="in UTF-8",
             build=configured(_UTF8, False, False),
-            sql=ScalarSql(1, template("encode({0})")),
+            sql=ScalarSql(1, template("encode({0})"), size=WITHIN),
             examples=("encode({string}, 'UTF-8')",),
         ),
         guarded(
@@ -148,7 +152,7 @@ FAMILY: Final = Family(
             _SETTING,
             guard="from UTF-8; other bytes are an error",
             build=configured(_UTF8, False, False),
-            sql=ScalarSql(1, template("wallaby_decode_utf8({0})"), fallible=always),
+            sql=ScalarSql(1, template("wallaby_decode_utf8({0})"), fallible=always, size=WITHIN),
             examples=("decode(encode({string}, 'utf-8'), 'utf-8')",),
         ),
     ),

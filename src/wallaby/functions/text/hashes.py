@@ -20,6 +20,7 @@ from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.numbers.decimal_sql import unscaled
 from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, not_supported, template
+from wallaby.functions.size import constant
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import DOUBLE, INTEGER, LONG, STRING, DataType, Kind
 from wallaby.sql.types import FLAT
@@ -209,15 +210,27 @@ def _sha2(call: Call, sql: Sequence[str]) -> str:
 FAMILY: Final = Family(
     "Hashes and encodings",
     (
-        exact("Md5", "md5", BINARY, sql=ScalarSql(1, template("md5({0})")), examples=("md5({binary})",)),
-        exact("Sha1", "sha1", BINARY, sql=ScalarSql(1, template("sha1({0})")), examples=("sha1({binary})",)),
+        exact(
+            "Md5",
+            "md5",
+            BINARY,
+            sql=ScalarSql(1, template("md5({0})"), size=constant(32)),
+            examples=("md5({binary})",),
+        ),
+        exact(
+            "Sha1",
+            "sha1",
+            BINARY,
+            sql=ScalarSql(1, template("sha1({0})"), size=constant(40)),
+            examples=("sha1({binary})",),
+        ),
         guarded(
             "Sha2",
             "sha2",
             BINARY,
             INTS,
             guard="of 0, 224, 256, 384 and 512 bits, else NULL",
-            sql=ScalarSql(2, _sha2),
+            sql=ScalarSql(2, _sha2, size=constant(128)),
             examples=("sha2({binary}, 256)", "sha2({binary}, 512)", "sha2({binary}, {small})"),
         ),
         exact(

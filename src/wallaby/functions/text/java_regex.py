@@ -57,7 +57,7 @@ def translate(pattern: str) -> Pattern:
     reader = _Reader(pattern)
     written = reader.alternatives()
     if reader.place < len(pattern):
-        raise UnsafePatternError("a bracket too many")
+        raise UnsafePatternError("it has a closing bracket too many")
     re2 = None if reader.only_python or "\0" in pattern else written.re2
     return Pattern(re2, written.python, reader.groups, written.empty, reader.breaks)
 
@@ -161,7 +161,7 @@ class _Reader:
                 self.breaks = True
                 return _Piece("\\z", _DOLLAR, empty=True)
             case "*" | "+" | "?" | "{":
-                raise UnsafePatternError("it has a quantifier of nothing")
+                raise UnsafePatternError("it has a quantifier with nothing to repeat")
             case _:
                 return _Piece.both(self._literal(character))
 
@@ -175,7 +175,7 @@ class _Reader:
             self.groups += 1
         inner = self.alternatives()
         if not self._take(")"):
-            raise UnsafePatternError("a bracket is missing")
+            raise UnsafePatternError("a closing bracket is missing")
         looking = opening[:3] in ("(?=", "(?!", "(?<")
         return _Piece(
             f"{opening}{inner.re2})",
@@ -199,7 +199,7 @@ class _Reader:
         if self._take("<"):
             name, _, _ = self.text[self.place :].partition(">")
             if not (name.isascii() and name.isalnum()):
-                raise UnsafePatternError("it has a group with an odd name")
+                raise UnsafePatternError("it has a group with an unsupported name")
             self.place += len(name) + 1
             self.groups += 1
             return "("
@@ -236,13 +236,13 @@ class _Reader:
             try:
                 code = int(digits, 16)
             except ValueError:
-                raise UnsafePatternError("it has an odd escape") from None
+                raise UnsafePatternError("it has an unsupported escape sequence") from None
             if (
                 not digits.isalnum()
                 or len(digits) != (2 if character == "x" else 4)
                 or 0xD800 <= code <= 0xDFFF
             ):
-                raise UnsafePatternError("it has an odd escape")
+                raise UnsafePatternError("it has an unsupported escape sequence")
             self.place += len(digits)
             return chr(code)
         if character.isalnum() or not character.isascii():
@@ -288,7 +288,7 @@ class _Reader:
         if last == "\\":
             last = self._escaped(self._next())
         if last < character or self.text.startswith("-", self.place):
-            raise UnsafePatternError("it has an odd range")
+            raise UnsafePatternError("it has an unsupported range")
         return self._folded(character, last)
 
     def _folded(self, first: str, last: str) -> str:

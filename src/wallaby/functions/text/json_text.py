@@ -21,10 +21,12 @@ from wallaby.functions.doubt import DOUBT, doubt
 from wallaby.functions.entry import Entry, Refusal, guarded, unsupported
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, not_supported, of_kinds, template
+from wallaby.functions.size import VALUE_BYTES, at_most, by_call, constant_size
 from wallaby.functions.words import always, let
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind
+from wallaby.relations.types import parts_of as types_in
 from wallaby.sql.words import case, cast, field_sql, text
 
 #: A JSON object in an example; its braces are not a placeholder.
@@ -42,7 +44,7 @@ def _get_json_object(
 ) -> Expression | Refusal:
     path = arguments[1]
     if not isinstance(path, Literal) or not _JSON_PATH.fullmatch(str(path.value)):
-        return Refusal("the path is not a constant of names and places", "use a path like $.a.b[0]")
+        return Refusal("the path is not a constant made of names and positions", "use a path like $.a.b[0]")
     return Call(entry.function, arguments, kind, node.nullable)
 
 
@@ -54,7 +56,7 @@ def _from_json(
     plain = isinstance(options, dict) and str(options.get("opaque", "")).endswith("EmptyMap$")
     known = kind.kind is Kind.STRUCT and all(child.kind in _IN_JSON for child in kind.children)
     if not plain or not known or _CORRUPT in kind.names:
-        return Refusal("it is not supported with these options, or to this type")
+        return Refusal("it is not supported with these options, or for this type")
     (text,) = arguments
     members = tuple(
         Call(entry.function, (text, Literal(name, STRING)), child, nullable=True)
@@ -217,8 +219,18 @@ def _json_member_reason(call: Call) -> str | None:
 
 
 _OF_TEXT: Final = of_kinds(Kind.STRING)
+#: The longest form of a byte of a text, and the quotes and signs around a name.
+_ESCAPED_BYTES: Final = 6
+_NAME_SIGNS: Final = 4
 _PLAIN: Final = frozenset({Kind.BOOLEAN, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG})
 _KEYS: Final = _PLAIN | {Kind.STRING}
+
+
+def _json_size(call: Call) -> tuple[Sequence[float], float]:
+    """A character takes up to six, a number some dozens, and the names of fields stand in every element of an array."""
+    kinds = types_in(call.arguments[0].type)
+    names = sum(constant_size(name) + _NAME_SIGNS for part in kinds for name in part.names)
+    return (_ESCAPED_BYTES + names / VALUE_BYTES, 0), names + _ESCAPED_BYTES
 
 
 def _write_to_json(call: Call, sql: Sequence[str]) -> str:
@@ -302,7 +314,9 @@ FAMILY: Final = Family(
             TEXT,
             guard=f"a constant path of names and places, to a text, whole number or boolean; {DOUBT}",
             build=_get_json_object,
-            sql=ScalarSql(2, template("wallaby_json_object({0}, {1})"), fallible=always, doubtful=True),
+            sql=ScalarSql(
+                2, template("wallaby_json_object({0}, {1})"), fallible=always, doubtful=True, size=at_most(6)
+            ),
             examples=(
                 f"get_json_object({_OBJECT}, '$.a')",
                 f"get_json_object({_OBJECT}, '$.b[1]')",
@@ -316,7 +330,9 @@ FAMILY: Final = Family(
             guard=f"to a struct of whole numbers, doubles, booleans, texts and dates, without options; {DOUBT}",
             build=_from_json,
             requires=("spark.sql.columnNameOfCorruptRecord", _CORRUPT),
-            sql=ScalarSql(2, _json_member, reason=_json_member_reason, fallible=always, doubtful=True),
+            sql=ScalarSql(
+                2, _json_member, reason=_json_member_reason, fallible=always, doubtful=True, size=at_most(6)
+            ),
             examples=(
                 f"from_json({_OBJECT}, 'a int, c boolean, d string')",
                 f"from_json({_OBJECT}, 'a double').a",
@@ -329,7 +345,7 @@ FAMILY: Final = Family(
             guard="without options, of numbers, booleans, texts and dates; decimals of at most 6 places",
             build=_read_to_json,
             requires=("spark.sql.jsonGenerator.ignoreNullFields", "true"),
-            sql=ScalarSql(2, _write_to_json, reason=_reason),
+            sql=ScalarSql(2, _write_to_json, reason=_reason, size=by_call(_json_size)),
             examples=(
                 "to_json(named_struct('a', {any}, 'b \"x', {string}))",
                 "to_json(struct({whole}, {floating}, {date}, {decimal_5_2}))",

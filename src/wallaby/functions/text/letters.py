@@ -13,6 +13,7 @@ from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.others.java_methods import configured
 from wallaby.functions.scalar_sql import ScalarSql, Write, of_kinds, template
+from wallaby.functions.size import WITHIN, at_most, constant
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind
@@ -27,7 +28,7 @@ def _mask(
     """Read `mask`: the replacements are constants; NULL leaves a kind of characters unchanged."""
     text, *signs = arguments
     if not all(isinstance(sign, Literal) for sign in signs):
-        return Refusal("what stands for characters is not constant")
+        return Refusal("the replacements of characters are not constants")
     found = (sign.value if isinstance(sign, Literal) else None for sign in signs)
     return Call(entry.function, (text, *(Literal(sign or "", STRING) for sign in found)), kind, node.nullable)
 
@@ -211,7 +212,7 @@ FAMILY: Final = Family(
             "upper",
             TEXT,
             guard=_CASE,
-            sql=ScalarSql(1, _mapped("upper", UPPER)),
+            sql=ScalarSql(1, _mapped("upper", UPPER), size=at_most(3)),
             examples=("upper({string})",),
         ),
         guarded(
@@ -219,7 +220,7 @@ FAMILY: Final = Family(
             "lower",
             TEXT,
             guard=_CASE,
-            sql=ScalarSql(1, _mapped("lower", LOWER)),
+            sql=ScalarSql(1, _mapped("lower", LOWER), size=at_most(3)),
             examples=("lower({string})",),
         ),
         guarded(
@@ -233,6 +234,7 @@ FAMILY: Final = Family(
                 reason=_OF_TEXT,
                 fallible=always,
                 doubtful=True,
+                size=at_most(4),
             ),
             examples=("mask({string})", "mask({digits}, 'A', 'b', '#', '-')", "mask({digits}, NULL)"),
         ),
@@ -261,7 +263,7 @@ FAMILY: Final = Family(
             "StringTranslate",
             "translate",
             TEXT,
-            sql=ScalarSql(3, template("wallaby_translate({0}, {1}, {2})")),
+            sql=ScalarSql(3, template("wallaby_translate({0}, {1}, {2})"), size=at_most(4)),
             examples=("translate({string}, 'abß😀', 'xy')", "translate({string}, {string}, {string})"),
         ),
         guarded(
@@ -269,7 +271,7 @@ FAMILY: Final = Family(
             "reverse",
             TEXT,
             guard="of text, by code points",
-            sql=ScalarSql(1, _in_ascii("reverse", "wallaby_reverse")),
+            sql=ScalarSql(1, _in_ascii("reverse", "wallaby_reverse"), size=WITHIN),
             examples=("reverse({string})",),
         ),
         guarded(
@@ -277,7 +279,7 @@ FAMILY: Final = Family(
             "initcap",
             TEXT,
             guard="after spaces only",
-            sql=ScalarSql(1, template("wallaby_initcap({0})")),
+            sql=ScalarSql(1, template("wallaby_initcap({0})"), size=at_most(3)),
             examples=("initcap({string})",),
         ),
         exact(
@@ -292,7 +294,7 @@ FAMILY: Final = Family(
             "character",
             LONGS,
             guard="of the lowest byte",
-            sql=ScalarSql(1, _character),
+            sql=ScalarSql(1, _character, size=constant(4)),
             examples=("chr({int})", "char({bigint})"),
         ),
         guarded(
@@ -314,7 +316,7 @@ FAMILY: Final = Family(
             "SoundEx",
             "soundex",
             TEXT,
-            sql=ScalarSql(1, template("wallaby_soundex({0})")),
+            sql=ScalarSql(1, template("wallaby_soundex({0})"), size=at_most(1, 4)),
             examples=("soundex({string})",),
         ),
         guarded(

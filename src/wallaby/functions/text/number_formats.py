@@ -20,6 +20,7 @@ from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.entry import Entry, Refusal, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode
+from wallaby.functions.size import at_most
 from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType
 from wallaby.sql.words import cast
@@ -325,7 +326,7 @@ FAMILY: Final = Family(
             TEXT,
             guard=_FORMAT,
             build=_formatted,
-            sql=ScalarSql(2, _to_character),
+            sql=ScalarSql(2, _to_character, size=at_most(4, 64)),
             examples=(
                 "to_char({number}, 'S9G999G999D99')",
                 "to_char({decimal}, '$000.00MI')",

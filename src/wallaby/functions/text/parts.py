@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from wallaby.catalyst.data_types import INTEGRAL, INTS, TEXT
@@ -12,6 +13,17 @@ from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.others.java_methods import configured
 from wallaby.functions.scalar_sql import ScalarSql, Write, of_kinds, template
+from wallaby.functions.size import (
+    LARGEST_SQL,
+    WITHIN,
+    Sizes,
+    at_most,
+    constant_bytes,
+    constant_number,
+    growing,
+    number,
+)
+from wallaby.functions.within_limit import checked
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind
@@ -121,16 +133,59 @@ def _trimmed(name: str) -> Write:
 
 
 def _write_padded(name: str) -> Write:
-    def write(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    def write(call: Call, sql: Sequence[str]) -> str:
         value, length, pad = sql
         enough = f"{pad} = '' OR length({value}) >= {length}"
         known = f"{value} IS NULL OR {length} IS NULL OR {pad} IS NULL"
-        return case(
-            [(known, "NULL"), (enough, f"substring({value}, 1, greatest({length}, 0))")],
-            f"{name}({value}, {length}, {pad})",
-        )
+        grown = checked(call, sql, lambda _, length, __: f"CAST({length} AS DOUBLE)", partial(_pad, name))
+        return case([(known, "NULL"), (enough, f"substring({value}, 1, greatest({length}, 0))")], grown)
 
     return write
+
+
+def _pad(name: str, value: str, length: str, pad: str) -> str:
+    return f"{name}({value}, {length}, {pad})"
+
+
+def _padded_within(call: Call) -> tuple[Sequence[float], float] | None:
+    length = constant_number(call, 1)
+    return None if length is None else ((1, 0, 0), _CODE_POINT_BYTES * max(length, 0))
+
+
+def _padded_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:  # noqa: ARG001 - the signature of a formula
+    length = sizes.values[1]
+    if length is None:
+        return None
+    return f"{sizes.bytes[0]} + {number(length)} * least({sizes.bytes[2]}, {_CODE_POINT_BYTES})", False
+
+
+def _replaced_within(call: Call) -> tuple[Sequence[float], float] | None:
+    """Each occurrence of a constant text becomes another constant text."""
+    part, by = constant_bytes(call, 1), constant_bytes(call, 2)
+    return None if by is None else ((max(by / max(part or 1, 1), 1), 0, 0), 0)
+
+
+def _replaced_size(call: Call, sizes: Sizes) -> tuple[str, bool] | None:
+    """The size itself, if the text and the part are there, so that occurrences can be counted."""
+    text, part, _ = sizes.values
+    if text is not None and part is not None:
+        return f"coalesce({_after_replacing(text, part, sizes.bytes[2])}, 0)", True
+    length = max(constant_bytes(call, 1) or 1, 1)
+    return f"{sizes.bytes[0]} * greatest({sizes.bytes[2]} / {float(length)}, 1)", False
+
+
+def _after_replacing(text: str, part: str, by_bytes: str) -> str:
+    taken = f"CAST(strlen({text}) - strlen(replace({text}, {part}, '')) AS DOUBLE)"
+    return f"(strlen({text}) + {taken} / greatest(strlen({part}), 1) * ({by_bytes} - strlen({part})))"
+
+
+def _replace(call: Call, sql: Sequence[str]) -> str:
+    def size(text: str, part: str, by: str) -> str:
+        # Counting is as much work as replacing, so it comes after a bound within which most rows are.
+        most = f"CAST(strlen({text}) AS DOUBLE) * greatest(strlen({by}), 1)"
+        return case([(f"{most} > {LARGEST_SQL}", _after_replacing(text, part, f"strlen({by})"))], "0")
+
+    return checked(call, sql, size, lambda text, part, by: f"replace({text}, {part}, {by})")
 
 
 def _locate(call: Call, sql: Sequence[str]) -> str:
@@ -142,6 +197,10 @@ def _locate(call: Call, sql: Sequence[str]) -> str:
     return cast(case(branches, f"wallaby_locate({part}, {value}, {start})"), call.type)
 
 
+#: A character that pads takes up to this many bytes.
+_CODE_POINT_BYTES: Final = 4
+_PADDED: Final = growing(_padded_size, _padded_within)
+_REPLACED: Final = growing(_replaced_size, _replaced_within)
 _TEXT_NUMBER_TEXT = (Kind.STRING, Kind.INTEGER, Kind.STRING)
 
 
@@ -175,7 +234,7 @@ FAMILY: Final = Family(
             TEXT,
             INTEGRAL,
             guard="position 0 counts as 1; negative positions count from the end",
-            sql=ScalarSql((2, 3), _substring),
+            sql=ScalarSql((2, 3), _substring, size=WITHIN),
             examples=(
                 "substring({string}, {small}, {small})",
                 "substr({string}, {small})",
@@ -187,7 +246,7 @@ FAMILY: Final = Family(
             "trim",
             TEXT,
             guard=_SPACES,
-            sql=ScalarSql((1, 2), _trimmed("trim")),
+            sql=ScalarSql((1, 2), _trimmed("trim"), size=WITHIN),
             examples=("trim({string})", "trim(both 'a ß' from {string})", "btrim({string}, {string})"),
         ),
         guarded(
@@ -195,7 +254,7 @@ FAMILY: Final = Family(
             "trim_left",
             TEXT,
             guard=_SPACES,
-            sql=ScalarSql((1, 2), _trimmed("ltrim")),
+            sql=ScalarSql((1, 2), _trimmed("ltrim"), size=WITHIN),
             examples=("ltrim({string})", "ltrim('x😀a', {string})"),
         ),
         guarded(
@@ -203,7 +262,7 @@ FAMILY: Final = Family(
             "trim_right",
             TEXT,
             guard=_SPACES,
-            sql=ScalarSql((1, 2), _trimmed("rtrim")),
+            sql=ScalarSql((1, 2), _trimmed("rtrim"), size=WITHIN),
             examples=("rtrim({string})", "rtrim({string}, {string})"),
         ),
         guarded(
@@ -213,7 +272,7 @@ FAMILY: Final = Family(
             INTS,
             TEXT,
             guard="padding with an empty text only cuts",
-            sql=ScalarSql(3, _write_padded("lpad")),
+            sql=ScalarSql(3, _write_padded("lpad"), size=_PADDED),
             examples=("lpad({string}, {small}, {string})", "lpad({string}, 9)"),
         ),
         guarded(
@@ -223,7 +282,7 @@ FAMILY: Final = Family(
             INTEGRAL,
             TEXT,
             guard="padding with an empty text only cuts",
-            sql=ScalarSql(3, _write_padded("rpad"), reason=of_kinds(*_TEXT_NUMBER_TEXT)),
+            sql=ScalarSql(3, _write_padded("rpad"), reason=of_kinds(*_TEXT_NUMBER_TEXT), size=_PADDED),
             examples=("rpad({string}, {small}, {string})", "rpad({string}, 9, 'é😀')"),
         ),
         exact(
@@ -254,7 +313,7 @@ FAMILY: Final = Family(
             TEXT,
             INTS,
             guard="delimiters may overlap",
-            sql=ScalarSql(3, template("wallaby_substring_index({0}, {1}, {2})")),
+            sql=ScalarSql(3, template("wallaby_substring_index({0}, {1}, {2})"), size=WITHIN),
             examples=("substring_index({string}, 'a', {small})", "substring_index({string}, {string}, -1)"),
         ),
         guarded(
@@ -264,7 +323,7 @@ FAMILY: Final = Family(
             TEXT,
             INTS,
             guard="`split_part`; part 0 is an error",
-            sql=ScalarSql(3, template("wallaby_split_part({0}, {1}, {2})"), fallible=always),
+            sql=ScalarSql(3, template("wallaby_split_part({0}, {1}, {2})"), fallible=always, size=WITHIN),
             examples=("split_part({string}, 'X', {small})", "split_part({string}, {string}, 1)"),
             shown_as="StringSplitSQL",
         ),
@@ -272,7 +331,7 @@ FAMILY: Final = Family(
             "StringReplace",
             "replace",
             TEXT,
-            sql=ScalarSql(3, template("replace({0}, {1}, {2})")),
+            sql=ScalarSql(3, _replace, size=_REPLACED),
             examples=("replace({string}, 'a', {string})", "replace({string}, {string})"),
         ),
         exact(
@@ -280,7 +339,7 @@ FAMILY: Final = Family(
             "quote",
             TEXT,
             build=configured(),
-            sql=ScalarSql(1, template(r"('''' || replace({0}, '''', '\''') || '''')")),
+            sql=ScalarSql(1, template(r"('''' || replace({0}, '''', '\''') || '''')"), size=at_most(2, 2)),
             examples=("quote({string})", r"quote(concat({string}, '\'', {string}))"),
         ),
         exact(
@@ -289,7 +348,7 @@ FAMILY: Final = Family(
             TEXT,
             TEXT,
             INTS,
-            sql=ScalarSql(4, template("wallaby_overlay({0}, {1}, {2}, {3})")),
+            sql=ScalarSql(4, template("wallaby_overlay({0}, {1}, {2}, {3})"), size=at_most(1)),
             examples=(
                 "overlay({string} placing {string} from {small})",
                 "overlay({string} placing 'x' from 2 for {small})",

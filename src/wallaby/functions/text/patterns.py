@@ -16,6 +16,7 @@ from wallaby.functions.arrow_function import per_value
 from wallaby.functions.entry import Entry, Refusal, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, not_supported
+from wallaby.functions.size import PARTS_TIMES, WITHIN, at_most, by_call
 from wallaby.functions.text.java_regex import LINE_BREAKS, Pattern, UnsafePatternError, replacement, translate
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind, array
@@ -26,7 +27,7 @@ _CONSTANT: Final = (
     "possessive quantifiers, classes within classes, flags but a leading (?i)"
 )
 _EMPTY: Final = Refusal(
-    "the pattern may match nothing, and Java finds nothing inside of some characters", "use + for *"
+    "the pattern may match the empty text, which Java does not find inside some characters", "use + for *"
 )
 
 
@@ -36,7 +37,9 @@ def _read(argument: Expression) -> Pattern | Refusal:
     try:
         return translate(argument.value)
     except UnsafePatternError as error:
-        return Refusal(f"only Java reads the regular expression {argument} as Java does: {error}", "use LIKE")
+        return Refusal(
+            f"other engines may read the regular expression {argument} differently: {error}", "use LIKE"
+        )
 
 
 def _read_matches(
@@ -185,6 +188,13 @@ def _write_replace(call: Call, sql: Sequence[str]) -> str:
     return _chosen(pattern, sql[0], quick, slow)
 
 
+def _replaced(call: Call) -> tuple[Sequence[float], float]:
+    """Each match has at least one byte, and becomes constant texts and parts of itself."""
+    parts = replacement(str(_constant(call, 2)), _pattern(call).groups)
+    times = sum(1 if isinstance(part, int) else len(part.encode("utf-8", "surrogatepass")) for part in parts)
+    return (max(times, 1), 0, 0), 0
+
+
 def _reason(call: Call) -> str | None:
     """Refuse a pattern that is not constant, that engines read differently, or that lacks the requested group."""
     constants = [a.value if isinstance(a, Literal) else None for a in call.arguments[1:]]
@@ -229,7 +239,7 @@ FAMILY: Final = Family(
             INTEGRAL,
             guard=_CONSTANT,
             build=_group,
-            sql=ScalarSql(3, _extract, reason=_reason),
+            sql=ScalarSql(3, _extract, reason=_reason, size=WITHIN),
             examples=(
                 "regexp_extract({moment}, '(\\\\d+)-(\\\\d+)', 2)",
                 "regexp_extract({string}, '(a|ab)(b?)', 1)",
@@ -244,7 +254,7 @@ FAMILY: Final = Family(
             INTEGRAL,
             guard=_CONSTANT,
             build=_group,
-            sql=ScalarSql(3, _extract_all, reason=_reason),
+            sql=ScalarSql(3, _extract_all, reason=_reason, size=at_most(PARTS_TIMES)),
             examples=("regexp_extract_all({string}, '[a-z]', 0)", "regexp_count({string}, 'a|X')"),
         ),
         guarded(
@@ -267,7 +277,7 @@ FAMILY: Final = Family(
             INTEGRAL,
             guard=_CONSTANT,
             build=_read_replace,
-            sql=ScalarSql(3, _write_replace, reason=_reason),
+            sql=ScalarSql(3, _write_replace, reason=_reason, size=by_call(_replaced)),
             examples=(
                 "regexp_replace({string}, '[^a-z]', '')",
                 "regexp_replace({string}, '(a)(.)', '$2<$1>')",

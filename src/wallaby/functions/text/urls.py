@@ -14,6 +14,7 @@ from wallaby.functions.entry import Entry, Refusal, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.others.java_methods import configured
 from wallaby.functions.scalar_sql import ScalarSql, of_kinds, template
+from wallaby.functions.size import WITHIN, at_most
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import STRING, DataType, Kind
@@ -96,7 +97,7 @@ FAMILY: Final = Family(
             TEXT,
             guard="as java.net.URLEncoder does",
             build=configured(),
-            sql=ScalarSql(1, template("wallaby_url_encode({0})")),
+            sql=ScalarSql(1, template("wallaby_url_encode({0})"), size=at_most(3)),
             examples=("url_encode({string})",),
         ),
         guarded(
@@ -106,7 +107,7 @@ FAMILY: Final = Family(
             _SETTING,
             guard="as java.net.URLDecoder does",
             build=_decode,
-            sql=ScalarSql(1, template("wallaby_url_decode({0})"), fallible=always),
+            sql=ScalarSql(1, template("wallaby_url_decode({0})"), fallible=always, size=at_most(3)),
             examples=("url_decode(url_encode({string}))", "try_url_decode({string})"),
         ),
         guarded(
@@ -115,7 +116,9 @@ FAMILY: Final = Family(
             TEXT,
             guard=f"constant parts of plain addresses; {DOUBT}",
             build=_parse_url,
-            sql=ScalarSql(3, template("wallaby_parse_url({0}, {1}, {2})"), fallible=always, doubtful=True),
+            sql=ScalarSql(
+                3, template("wallaby_parse_url({0}, {1}, {2})"), fallible=always, doubtful=True, size=WITHIN
+            ),
             examples=(
                 "parse_url(concat('http://spark.apache.org/p', {small}, '?q=', {int}, '&x=1'), 'QUERY', 'q')",
                 "try_parse_url({string}, 'HOST')",
@@ -124,7 +127,9 @@ FAMILY: Final = Family(
         ),
     ),
     also={
-        "try_url_decode": ScalarSql(1, template("wallaby_try_url_decode({0})"), reason=of_kinds(Kind.STRING))
+        "try_url_decode": ScalarSql(
+            1, template("wallaby_try_url_decode({0})"), reason=of_kinds(Kind.STRING), size=at_most(3)
+        )
     },
     arrow_functions=(
         per_value("wallaby_url_encode", (STRING,), STRING, url_encode),

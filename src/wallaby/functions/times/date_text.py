@@ -16,6 +16,7 @@ from wallaby.catalyst.node import Node
 from wallaby.functions.entry import Entry, Refusal, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, of_kinds
+from wallaby.functions.size import at_most
 from wallaby.functions.times.clock import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
@@ -56,7 +57,7 @@ _POLICY: Final = ("spark.sql.legacy.timeParserPolicy", "CORRECTED")
 def _unknown(pattern: Expression, parts: object) -> Refusal | None:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return Refusal("the pattern is not a constant", "write the pattern as a constant")
-    return Refusal(f"the pattern {pattern.value!r} has no kernel") if parts is None else None
+    return Refusal(f"the pattern {pattern.value!r} is not supported") if parts is None else None
 
 
 def _texts(pattern: Expression) -> str:
@@ -310,7 +311,7 @@ FAMILY: Final = Family(
             build=_format,
             zones=session_zone,
             requires=_POLICY,
-            sql=ScalarSql(3, _write, reason=_write_reason),
+            sql=ScalarSql(3, _write, reason=_write_reason, size=at_most(8, 64)),
             examples=tuple(f"date_format({{time}}, '{pattern}')" for pattern in _PATTERNS),
         ),
         guarded(

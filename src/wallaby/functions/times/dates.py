@@ -10,6 +10,7 @@ from wallaby.catalyst.node import Node
 from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, of_kinds, template
+from wallaby.functions.size import constant
 from wallaby.functions.times import zone_clocks as times
 from wallaby.functions.times.clock import MICROS_PER_DAY
 from wallaby.functions.words import always
@@ -132,8 +133,12 @@ def first_day_of(sql: str, unit: str) -> str:
     return _FIRST_DAYS[unit].format(sql)
 
 
+#: The longest short name of a day or a month.
+_NAME_BYTES: Final = 3
+
+
 def _part(pattern: str) -> ScalarSql:
-    return ScalarSql(1, template(pattern, typed=True))
+    return ScalarSql(1, template(pattern, typed=True), size=constant(_NAME_BYTES))
 
 
 def _date_add(call: Call, sql: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from wallaby.functions.doubt import DOUBTFUL, doubt
 from wallaby.functions.entry import Entry, Refusal, guarded, mode_of
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, of_kinds, template
+from wallaby.functions.size import constant
 from wallaby.functions.times import zone_clocks as times
 from wallaby.functions.times.clock import (
     MICROS_PER_SECOND,
@@ -225,7 +226,7 @@ FAMILY: Final = Family(
         "timestamp_to_double": ScalarSql(
             1, template("(epoch_us({0}) / 1e6)", typed=True), reason=of_kinds(_INSTANTS)
         ),
-        "timestamp_to_text": ScalarSql(2, _to_text, reason=zoned(_TIMESTAMPS)),
+        "timestamp_to_text": ScalarSql(2, _to_text, reason=zoned(_TIMESTAMPS), size=constant(64)),
         "text_to_timestamp": ScalarSql(2, _moments, reason=_moments_reason, fallible=always, doubtful=True),
         "seconds_to_timestamp": ScalarSql(
             1, _of_seconds, reason=of_kinds(Kind.LONG), fallible=always, doubtful=True

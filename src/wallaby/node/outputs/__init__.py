@@ -1,1 +1,1 @@
-"""What a node does with outputs and states besides handing them on: store them durably, send them untracked, let go."""
+"""Outputs and states of a node: stored durably, sent untracked, or released."""

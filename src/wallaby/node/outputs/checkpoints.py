@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.sealed import checksum_of, misread, read_batches, read_words, sealed
 from wallaby.lineage.effects import RestoredState, RestoreState, SaveState
 from wallaby.lineage.names import ChannelName, QueryId, Upstream
-from wallaby.operators.state import EMPTY, by_schema
+from wallaby.operators.state import EMPTY, KernelState, by_schema
 
 
 class CheckpointObject(NamedTuple):
@@ -53,17 +53,23 @@ class Checkpoints:
 
     def save(self, effect: SaveState) -> int:
         """Write the batches that have not been written yet; returns their bytes."""
-        channel, state = effect.task.of, effect.state or EMPTY
+        words, size = self.written(effect.task.of, effect.state)
+        words["totals"] = [[*upstream, total] for upstream, total in sorted(effect.totals.items())]
+        name = self._name(effect)
+        size += self._store.write(name, [sealed(name, words)])
+        return size
+
+    def written(self, channel: ChannelName, kernel_state: KernelState | None) -> tuple[dict[str, Any], int]:
+        """Write the batches of a state that have not been written yet; returns the words for it, and their bytes."""
+        state = kernel_state or EMPTY
         known = self._written.get(channel, {})
         batches = [*state.combined, *state.waiting]
         size = 0
         places: dict[int, tuple[pa.RecordBatch, _Place]] = {}
         fresh = list({id(batch): batch for batch in batches if id(batch) not in known}.values())
         for group in by_schema(fresh).values():
-            data = encode(tuple(group))
-            name = f"{self._query}/states/{channel}/{uuid.uuid4().hex[:12]}"
-            stored = CheckpointObject(name, len(group), checksum_of(data))
-            size += self._store.write(name, [data])
+            stored, written = self.put(channel, group)
+            size += written
             places |= {id(batch): (batch, (stored, at)) for at, batch in enumerate(group)}
         places |= {id(batch): known[id(batch)] for batch in batches if id(batch) in known}
         numbers: dict[CheckpointObject, int] = {}
@@ -83,30 +89,23 @@ class Checkpoints:
             "shrinks": state.shrinks,
             "combined_bytes": state.combined_bytes,
             "waiting_bytes": state.waiting_bytes,
-            "totals": [[*upstream, total] for upstream, total in sorted(effect.totals.items())],
         }
-        name = self._name(effect)
-        size += self._store.write(name, [sealed(name, words)])
         self._written[channel] = places
         self._next_at[channel] = time.monotonic() + self._seconds
-        return size
+        return words, size
+
+    def put(self, channel: ChannelName, batches: Sequence[pa.RecordBatch]) -> tuple[CheckpointObject, int]:
+        """Write batches of one schema as an object; returns it, and its bytes."""
+        data = encode(tuple(batches))
+        name = f"{self._query}/states/{channel}/{uuid.uuid4().hex[:12]}"
+        return CheckpointObject(name, len(batches), checksum_of(data)), self._store.write(name, [data])
 
     def restore(self, effect: RestoreState) -> RestoredState:
         """Restore a state, batch by batch. `DurableStoreError` if it is not what was saved."""
         name = self._name(effect)
         words, _ = read_words(self._store, name)
         try:
-            read = [read_batches(self._store, *stored) for stored in words["objects"]]
-            state = replace(
-                EMPTY,
-                combined=tuple(read[number][at] for number, at in words["combined"]),
-                waiting=tuple(read[number][at] for number, at in words["waiting"]),
-                rows_passed=words["rows_passed"],
-                pace=words["pace"],
-                shrinks=words["shrinks"],
-                combined_bytes=words["combined_bytes"],
-                waiting_bytes=words["waiting_bytes"],
-            )
+            state = read_state(self._store, words)
             totals = {Upstream(link, channel): total for link, channel, total in words["totals"]}
         except (LookupError, TypeError, ValueError) as error:
             raise misread(self._store, name, error) from error
@@ -114,3 +113,18 @@ class Checkpoints:
 
     def _name(self, effect: SaveState | RestoreState) -> str:
         return f"{self._query}/states/{effect.task.of}/{effect.task}-{effect.key}"
+
+
+def read_state(store: DurableStore, words: dict[str, Any]) -> KernelState:
+    """The state that these words describe; an error of Python's if they do not describe one."""
+    read = [read_batches(store, *stored) for stored in words["objects"]]
+    return replace(
+        EMPTY,
+        combined=tuple(read[number][at] for number, at in words["combined"]),
+        waiting=tuple(read[number][at] for number, at in words["waiting"]),
+        rows_passed=words["rows_passed"],
+        pace=words["pace"],
+        shrinks=words["shrinks"],
+        combined_bytes=words["combined_bytes"],
+        waiting_bytes=words["waiting_bytes"],
+    )

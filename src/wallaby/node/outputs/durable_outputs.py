@@ -20,6 +20,7 @@ from wallaby.lineage.lineage import LineageRecord, decode
 from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.outputs.checkpoints import Checkpoints
+from wallaby.node.outputs.cuts import Cuts
 from wallaby.node.outputs.released import Released
 from wallaby.node.session import QuerySession
 
@@ -55,6 +56,7 @@ class DurableOutputs:
         self._records: dict[ChannelName, tuple[bytes, ...]] = {}
         self._spool = Spool(store, query) if tolerance.durable else None
         self.checkpoints = Checkpoints(store, query, checkpoint_seconds)
+        self.cuts = Cuts(store, query, session.graph, self.checkpoints, checkpoint_seconds)
 
     @property
     def spools(self) -> bool:

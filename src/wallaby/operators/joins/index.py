@@ -26,10 +26,10 @@ from wallaby.relations.types import Kind
 INDEXED_KINDS: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
 #: Kinds whose values are equal in Arrow if they are equal in Spark.
 COMPARED_KINDS: Final = INDEXED_KINDS | {Kind.STRING, Kind.DECIMAL, Kind.BOOLEAN}
-#: If at least one in this many possible keys is present, each possible key has a slot.
+#: If at least one in this many possible keys is present, each possible key has an entry.
 _DENSE_MAX: Final = 4
-_FEW_SLOTS: Final = 1 << 16
-_SLOT_BYTES: Final = 4
+_FEW_ENTRIES: Final = 1 << 16
+_ENTRY_BYTES: Final = 4
 _ROWS_MAX: Final = 1 << 31
 #: With several keys: the most rows with the same indexed key, on average, that are compared by the other keys.
 _PARTNERS_MAX: Final = 8
@@ -44,7 +44,7 @@ _Rows = npt.NDArray[Any]
 def _by_blocks(
     look_up: Callable[[_Ints, Any], _Places], keys: _Ints, present: npt.NDArray[np.bool_] | None
 ) -> _Places:
-    """Look up some keys at a time, so that what is computed on the way stays in the processor's cache."""
+    """Look up some keys at a time, so that intermediate results stay in the processor's cache."""
     if len(keys) <= BLOCK_ROWS:
         return look_up(keys, present)
     places = np.empty(len(keys), np.int32)
@@ -55,12 +55,12 @@ def _by_blocks(
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """Places in an array: slot `key - low` holds the place of a key, or -1."""
+class PlaceArray:
+    """Places in an array: entry `key - low` holds the place of a key, or -1."""
 
     low: int
     high: int
-    slots: _Places
+    entries: _Places
 
     def places(self, keys: _Ints, present: npt.NDArray[np.bool_] | None) -> _Places:
         """The place of every key, -1 where it is not there."""
@@ -68,12 +68,12 @@ class Slots:
 
     def _places(self, keys: _Ints, present: npt.NDArray[np.bool_] | None) -> _Places:
         count = self.high - self.low + 1
-        # As an unsigned number, the difference of a key out of range is too large on either side: the last slot is
+        # As an unsigned number, the difference of a key out of range is too large on either side: the last entry is
         # empty.
         at = np.minimum(np.subtract(keys, self.low, dtype=np.int64).view(np.uint64), np.uint64(count))
         if present is not None:
             at[~present] = count
-        found: _Places = self.slots[at.view(np.int64)]
+        found: _Places = self.entries[at.view(np.int64)]
         return found
 
 
@@ -111,7 +111,7 @@ class JoinIndex:
     """
 
     build: pa.Table
-    where: Slots | Ranks
+    where: PlaceArray | Ranks
     rows: _Places
     begins: _Places | None
     #: Which of the join's keys is indexed.
@@ -190,7 +190,7 @@ def make_index(
     if len(keys) == 1 and distinct == len(used) and not shown and kind is JoinKind.INNER:
         return ranks.keys
     places = ranks.places_of_present(used)
-    where = _slots(ranks.keys, used, places, limit_bytes) or ranks
+    where = _place_array(ranks.keys, used, places, limit_bytes) or ranks
     numbers = np.arange(len(used), dtype=np.int32) if known.rows is None else known.rows
     if distinct == len(used):
         at_place = np.empty(distinct, np.int32)
@@ -219,31 +219,31 @@ def _known(build: pa.Table, name: str, key: int, limit_bytes: int) -> _Known | N
     values, present = whole_numbers(build.column(name))
     rows = np.flatnonzero(present).astype(np.int32) if present is not None else None
     used = values if rows is None else values[rows]
-    ranked = _ranked(used, limit_bytes)
-    return None if ranked is None else _Known(key, used, rows, *ranked)
+    found = ranked(used, limit_bytes)
+    return None if found is None else _Known(key, used, rows, *found)
 
 
 def _is_indexed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
 
 
-def _ranked(used: _Ints, limit_bytes: int) -> tuple[Ranks, int] | None:
+def ranked(used: _Ints, limit_bytes: int) -> tuple[Ranks, int] | None:
     """The set of keys with the number of keys before each byte, and the number of distinct keys."""
     keys = make_key_set(used)
-    if keys is None or len(keys.bits) * (1 + _SLOT_BYTES) > limit_bytes:
+    if keys is None or len(keys.bits) * (1 + _ENTRY_BYTES) > limit_bytes:
         return None
     before = np.zeros(len(keys.bits) + 1, np.int32)
     np.cumsum(np.bitwise_count(keys.bits), dtype=np.int32, out=before[1:])
     return Ranks(keys, before), int(before[-1])
 
 
-def _slots(keys: KeySet, used: _Ints, places: _Places, limit_bytes: int) -> Slots | None:
+def _place_array(keys: KeySet, used: _Ints, places: _Places, limit_bytes: int) -> PlaceArray | None:
     count = keys.high - keys.low + 1
-    if count > max(_FEW_SLOTS, _DENSE_MAX * len(used)) or count * _SLOT_BYTES > limit_bytes:
+    if count > max(_FEW_ENTRIES, _DENSE_MAX * len(used)) or count * _ENTRY_BYTES > limit_bytes:
         return None
-    slots = np.full(count + 1, -1, np.int32)
-    slots[used - keys.low] = places
-    return Slots(keys.low, keys.high, slots)
+    entries = np.full(count + 1, -1, np.int32)
+    entries[used - keys.low] = places
+    return PlaceArray(keys.low, keys.high, entries)
 
 
 def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Matches:

@@ -70,7 +70,7 @@ class ExternalWindow:
         self._settings = settings
 
     def accepts(self, rows: Chunks) -> bool:
-        """Will the results be the same as those over all rows at once, as far as the number of rows decides it?
+        """Are there few enough rows for the results to be those over all rows at once?
 
         The rows around each portion must not be more than a portion themselves.
         """
@@ -200,7 +200,7 @@ class ExternalWindow:
         return [session.query(self._plan.edges_sql(_ROWS, portion), {_ROWS: visible})]
 
     def _magnitudes(self, session: DuckDbSession, visible: pa.Table, sums: list[int]) -> list[int]:
-        """The sums of magnitudes, with those of another portion."""
+        """Add a portion's sums of magnitudes to `sums`, those of the portions before it."""
         sql = self._plan.magnitudes_sql(_ROWS)
         if sql is None:
             return sums

@@ -54,21 +54,27 @@ _SHARED_BITS_MAX = 10.0
 _KEY_SLACK = 1.02
 #: Hardly any group has more rows than this above the mean.
 _DEVIATIONS_MOST = 6
+#: Groups with fewer rows on average mostly have one.
+_ROWS_OF_MERGED = 1.5
 
 
 @dataclass(slots=True)
 class Estimator:
-    """Estimates for one query; each relation is estimated once."""
+    """Estimates for one query; each relation is estimated once, by whichever estimator with these statistics."""
 
     statistics: Statistics
-    #: The estimates of inputs, by number.
+    #: What inputs stand for, by number.
     parts: Mapping[int, Relation] = field(default_factory=dict)
-    _seen: dict[int, tuple[Relation, Estimate]] = field(default_factory=dict)
+    _seen: dict[int, tuple[Relation, Estimate]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # What inputs stand for may change. A relation that was estimated without parts has no inputs.
+        self._seen = {} if self.parts else self.statistics.estimates
 
     def of(self, relation: Relation) -> Estimate:
         """The estimate for a relation."""
         # By identity, because equal trees are expensive to hash; the relation is kept so that its id is not reused.
-        seen = self._seen.get(id(relation))
+        seen = self._seen.get(id(relation)) or self.statistics.estimates.get(id(relation))
         if seen is None:
             seen = self._seen[id(relation)] = (relation, self._make(relation))
         return seen[1]
@@ -246,6 +252,8 @@ def _of_aggregation(expression: Expression, below: Estimate, groups: float) -> C
             return ColumnEstimate(1 + most, counted=True, mean=rows, deviation=sqrt(rows))
         case Aggregation(function=functions.SUM, arguments=(Column(id=id_),)):
             known = below.columns.get(id_, UNKNOWN)
+            if known.mean is not None and rows < _ROWS_OF_MERGED:
+                return known  # partial results are merged
             if known.low is None or known.high is None:
                 return UNKNOWN
             mean = (known.low + known.high) / 2

@@ -7,6 +7,7 @@ splits are optional: statistics change how fast a plan is, never its answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from wallaby.plan.physical import Split
 from wallaby.relations.formats import PARQUET, Format
@@ -46,8 +47,24 @@ class TableStatistics:
         return next((c for c in self.columns if c.name == name), ColumnStatistics(name))
 
 
+class _WithEstimates:
+    """What was estimated from statistics stays with them: rules estimate the same relations one after the other."""
+
+    __slots__ = ("_estimates",)
+    _estimates: dict[int, Any]
+
+    @property
+    def estimates(self) -> dict[int, Any]:
+        """Estimates by the identity of relations; `Estimator` fills it."""
+        try:
+            return self._estimates
+        except AttributeError:
+            object.__setattr__(self, "_estimates", {})
+            return self._estimates
+
+
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(_WithEstimates):
     """All tables of a query."""
 
     tables: tuple[TableStatistics, ...]

@@ -15,6 +15,7 @@ from wallaby.plan.rules.aggregate_below_joins import aggregate_below_joins
 from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
 from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
+from wallaby.plan.rules.narrow_decimals import narrow_decimals
 from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
@@ -31,5 +32,6 @@ RULES: Final[tuple[Rule, ...]] = (
     order_joins,
     delay_semi_joins,
     aggregate_below_joins,
+    narrow_decimals,
     prune_columns,
 )

@@ -1,4 +1,4 @@
-"""Aggregations that begin below an inner join, where a foreign key has far fewer values than there are rows.
+"""Aggregations that begin below a join, where a foreign key has far fewer values than there are rows.
 
 TPC-DS 22 averages stock by attributes of its items. A quarter of the stock of some years are tens of millions of rows,
 of a hundred thousand items. If the rows are aggregated by item first, only the groups meet the item table, and only
@@ -12,6 +12,9 @@ they are multiplied by the grouping sets and compared by four texts each:
 
 Every row of such a group finds the same partners, so whatever they multiply is a partial result instead of a row. It
 needs aggregations that merge exactly and cannot fail, since some rows would have found no partner.
+
+The right rows of a left outer join are aggregated in the same way, if only columns of theirs are: where there is no
+partner, these are NULL, and so are the partial results in their place. Only a count is then 0 (TPC-H 13).
 """
 
 from __future__ import annotations
@@ -26,12 +29,30 @@ from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import flipped
 from wallaby.relations import functions
-from wallaby.relations.expression import Aggregation, Call, Column, EvalMode, Expression, Named, columns_in
+from wallaby.relations.expression import (
+    Aggregation,
+    Call,
+    Column,
+    EvalMode,
+    Expression,
+    Literal,
+    Named,
+    columns_in,
+)
 from wallaby.relations.infallible import cannot_fail
 from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Aggregate, Expand, Join, Project, Relation
-from wallaby.relations.tree import arrange, ids_of, is_choice, join_columns, kept, largest_id, rewrite_up
-from wallaby.relations.types import DataType, Kind
+from wallaby.relations.tree import (
+    arrange,
+    ids_of,
+    is_choice,
+    join_columns,
+    kept,
+    largest_id,
+    rewrite_up,
+    substitute,
+)
+from wallaby.relations.types import LONG, DataType, Kind
 
 #: Fewer joined rows are aggregated after the join soon enough.
 _ROWS_LEAST = 1_000_000
@@ -72,10 +93,36 @@ class _Aggregation:
         """The columns of the joined rows that it aggregates."""
         return frozenset().union(*(columns_in(named.expression) for named in self.partials))
 
-    def finish(self, groups: Relation) -> Relation:
+    @property
+    def ignores_padding(self) -> bool:
+        """Do rows without a partner, whose columns are NULL, add nothing to any aggregation?"""
+        found = [named.expression for named in self.partials]
+        return self.sets is None and all(
+            isinstance(each, Aggregation)
+            and each.filter is None
+            and each.arguments
+            and all(isinstance(argument, Column) for argument in each.arguments)
+            for each in found
+        )
+
+    def finish(self, groups: Join) -> Relation:
         """The answer from partial results."""
         rows = groups if self.sets is None else self.sets.repeated(groups)
-        return Project(Aggregate(rows, self.parts.keys, self.parts.merges), self.parts.outputs)
+        merged = Aggregate(rows, self.parts.keys, self.parts.merges)
+        return Project(merged, self._outputs(padded=groups.kind is JoinKind.LEFT))
+
+    def _outputs(self, *, padded: bool) -> tuple[Named, ...]:
+        """The outputs; if partial results may be missing, with counts that are 0 then."""
+        if not padded:
+            return self.parts.outputs
+        zeros: dict[Expression, Expression] = {
+            named.column: Call(functions.COALESCE, (named.column, Literal(0, LONG)), LONG, nullable=False)
+            for named in self.parts.partials
+            if isinstance(named.expression, Aggregation) and named.expression.function == functions.COUNT
+        }
+        return tuple(
+            replace(named, expression=substitute(named.expression, zeros)) for named in self.parts.outputs
+        )
 
 
 def _rewritten(relation: Relation, estimator: Estimator, ids: Iterator[int]) -> Relation:
@@ -87,6 +134,9 @@ def _rewritten(relation: Relation, estimator: Estimator, ids: Iterator[int]) -> 
     aggregation = _taken_apart(relation, ids)
     if aggregation is None:
         return relation
+    if join.kind is JoinKind.LEFT:
+        early = _aggregated_right(join, aggregation, estimator)
+        return relation if early is None else arrange(aggregation.finish(early), relation.columns)
     for each in (join, flipped(join, JoinKind.INNER)):
         early = _aggregated_left(each, aggregation, estimator)
         if early is not None:
@@ -100,7 +150,8 @@ def _joined(relation: Relation) -> Join | None:
         relation = relation.child
     while isinstance(relation, Project) and is_choice(relation):
         relation = relation.child
-    return relation if isinstance(relation, Join) and relation.kind is JoinKind.INNER else None
+    aggregated = (JoinKind.INNER, JoinKind.LEFT)
+    return relation if isinstance(relation, Join) and relation.kind in aggregated else None
 
 
 def _taken_apart(aggregate: Aggregate, ids: Iterator[int]) -> _Aggregation | None:
@@ -115,6 +166,18 @@ def _taken_apart(aggregate: Aggregate, ids: Iterator[int]) -> _Aggregation | Non
         return _Aggregation(parts, parts.partials, keys, None)
     sets = early_groups(aggregate, parts)
     return None if sets is None else _Aggregation(parts, sets.partials, frozenset(ids_of(sets.finest)), sets)
+
+
+def _aggregated_right(join: Join, aggregation: _Aggregation, estimator: Estimator) -> Join | None:
+    """A left outer join with its right rows aggregated; None if that is not possible or does not pay."""
+    if not aggregation.ignores_padding:
+        return None
+    # As many right rows as in an inner join find a partner, and the same columns are compared.
+    inner = flipped(replace(join, kind=JoinKind.INNER), JoinKind.INNER)
+    early = _aggregated_left(inner, aggregation, estimator)
+    if early is None:
+        return None
+    return replace(join, right=early.left, columns=join_columns(join, join.left, early.left))
 
 
 def _aggregated_left(join: Join, aggregation: _Aggregation, estimator: Estimator) -> Join | None:
@@ -154,10 +217,11 @@ def _grouped(join: Join, aggregation: _Aggregation) -> tuple[Column, ...]:
 
 
 def _is_exact(expression: Expression) -> bool:
-    """Is an aggregation the same however its rows are grouped before, and free of errors?
+    """Does an aggregation give the same result however its rows are grouped first, and never an error?
 
-    Of sums only those are that cannot overflow, since rows without a partner would count too: 64-bit sums of numbers of
-    up to 32 bits, sums that wrap, and decimals with room. Sums of doubles depend on the order, unless they are whole.
+    Of the sums, only those that cannot overflow do, since rows without a partner would count too: 64-bit sums of
+    numbers of up to 32 bits, sums that wrap, and decimals with room. Sums of doubles depend on the order, unless they
+    are whole.
     """
     assert isinstance(expression, Aggregation), "partial results are bare aggregations"
     inputs = (*expression.arguments, *(() if expression.filter is None else (expression.filter,)))

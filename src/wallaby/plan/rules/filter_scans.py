@@ -5,6 +5,10 @@ join, whose small right side is broadcast to every read. The reads have to wait 
 would drop are not moved. The filter is pushed down to the scan through everything that it commutes with, including an
 aggregation by the key. Its source is the smallest part of the other side that has the key, or a key equal to it. That
 part then occurs twice, and `share_subplans` makes sure that it is computed once.
+
+Often a table is read once more, and what it is joined with has only keys of a filter that there is already: TPC-H 17
+joins the lines of some parts with the average of the lines of these parts. Then the same filter is put there too. It
+drops no row that the join keeps, but makes both reads equal, so that `share_subplans` leaves one of them.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from wallaby.plan.estimates.selectivity import UNKNOWN
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import broadcast_pays, smaller_side
 from wallaby.plan.settings import PlanSettings
+from wallaby.relations.equal_parts import merged
 from wallaby.relations.expression import Column, Named
 from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
@@ -38,6 +43,8 @@ _GAIN_LEAST = 2.0
 _GAIN_BYTES_LEAST = 1 << 20
 #: To build the other side of a join, it must save this many bytes: the waiting reads are those of the larger table.
 _BUILD_BYTES_LEAST = 64 << 20
+#: A table is read once instead of twice if a filter leaves at most one in this many of its rows.
+_READ_PARTS = 16
 #: Parts with up to this many times the fewest keys count as equally good.
 _NEAR = 1.3
 
@@ -49,7 +56,8 @@ def filter_scans(
     parts: tuple[Relation, ...] = (),
 ) -> Relation:
     """Add run-time filters to a relation, but not to the shared `parts` that its inputs represent."""
-    return _Filtering(Estimator(statistics, dict(enumerate(parts))), settings).filtered(relation)
+    filtering = _Filtering(Estimator(statistics, dict(enumerate(parts))), settings)
+    return filtering.read_once(filtering.filtered(relation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ class _Filtering:
         self._settings = settings
         #: The keys of existing filters, which need no further work.
         self._keys: dict[int, Relation] = {}
+        #: The filters, in the order in which they were made.
+        self._made: list[Join] = []
 
     def filtered(self, relation: Relation) -> Relation:
         """Work from the root down: a filter on a side is part of what that side filters in turn."""
@@ -91,8 +101,40 @@ class _Filtering:
         self._keys[id(keys)] = keys
         columns = choice.target.columns
         semi = Join(choice.target, keys, JoinKind.SEMI, (choice.key,), keys.columns, None, columns)
+        self._made.append(semi)
         target = self.filtered(_replaced(target, choice.target, semi))
         return with_children(join, (source, target) if choice.to_right else (target, source))
+
+    # --- reading a table once ------------------------------------------------------------------------------
+
+    def read_once(self, relation: Relation) -> Relation:
+        """Filter other reads of a filtered table by the same keys where that makes the reads equal."""
+        for semi in self._made:
+            if self._estimator.of(semi).rows * _READ_PARTS > self._estimator.of(semi.left).rows:
+                continue  # what stays would be kept for so long that reading it again is cheaper
+            places = {id(place.rows): place for place in self._same_reads(relation, semi)}
+            for place in places.values():
+                if _count(relation, place.rows) > 1:
+                    continue  # it is in the source of a filter too
+                columns = place.rows.columns
+                again = Join(
+                    place.rows, semi.right, JoinKind.SEMI, (place.key,), semi.right_keys, None, columns
+                )
+                relation = _replaced(relation, place.rows, again)
+        return relation
+
+    def _same_reads(self, relation: Relation, semi: Join) -> Iterator[_Place]:
+        """The places of other reads of the table of a filter, joined with nothing but keys of the filter."""
+        if isinstance(relation, Join) and id(relation.right) not in self._keys:
+            for left, right in zip(relation.left_keys, relation.right_keys, strict=True):
+                if not isinstance(left, Column) or not isinstance(right, Column):
+                    continue
+                if relation.kind.keeps_only_matched:
+                    yield from _same_read(semi, relation.left, left, relation.right, right)
+                if not relation.kind.keeps_right:
+                    yield from _same_read(semi, relation.right, right, relation.left, left)
+        for child in children_of(relation):
+            yield from self._same_reads(child, semi)
 
     # --- choices -------------------------------------------------------------------------------------------
 
@@ -193,6 +235,42 @@ class _Place:
     key: Column
     aggregated: bool = False
     partners: tuple[tuple[Relation, Column], ...] = ()
+
+
+def _same_read(
+    semi: Join, target: Relation, target_key: Column, other: Relation, other_key: Column
+) -> Iterator[_Place]:
+    """The read of a side, if it is one like that of a filter and the other side has only keys of the filter."""
+    place = _place(target, target_key)
+    if place is None or any(place.rows is read for read in (semi.left, *_filtered_reads(target))):
+        return
+    equal = merged(semi.left, place.rows)
+    (key,) = semi.left_keys
+    if equal is None or not isinstance(key, Column) or equal[1].get(place.key.id) != key.id:
+        return
+    if any(_gives(part, column, semi.right) for part, column in _sources(other, other_key)):
+        yield place
+
+
+def _count(tree: Relation, part: Relation) -> int:
+    """How often this very object occurs in a tree."""
+    return (tree is part) + sum(_count(child, part) for child in children_of(tree))
+
+
+def _filtered_reads(relation: Relation) -> Iterator[Relation]:
+    """The rows that filters of this kind, and semi joins of the query itself, are right above."""
+    if isinstance(relation, Join) and relation.kind is JoinKind.SEMI:
+        yield relation.left
+    for child in children_of(relation):
+        yield from _filtered_reads(child)
+
+
+def _gives(part: Relation, column: Column, keys: Relation) -> bool:
+    """Are the values of a column of a part exactly these keys, apart from their number?"""
+    if isinstance(keys, Aggregate | Project) and keys.child is part:
+        outputs = keys.keys if isinstance(keys, Aggregate) else keys.outputs
+        return tuple(named.expression for named in outputs) == (column,)
+    return keys is part and keys.columns == (column,)
 
 
 def _place(relation: Relation, key: Column) -> _Place | None:

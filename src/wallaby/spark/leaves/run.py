@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
-from wallaby.errors import HandOverError, QueryCancelledError, QueryTimeoutError, WallabyError
+from wallaby.errors import HandOverError, QueryCancelledError, WallabyError
 from wallaby.head.collected import Collected
+from wallaby.head.time_limit import TimeLimit
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.relations.relation import DataFile, Scan
 from wallaby.spark.bypass import on_spark
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
-#: Submits the query once its leaves are written; the second argument is its remaining time, 0 for no limit. The third
-#: is called with the query before it waits for workers.
-Submit = Callable[[Mapping[int, tuple[DataFile, ...]], float, Callable[[Collected], None]], Collected]
+#: Submits the query once its leaves are written. The second argument is called with the query before it waits for
+#: workers.
+Submit = Callable[[Mapping[int, tuple[DataFile, ...]], Callable[[Collected], None]], Collected]
 
 
 class LeafRun:
@@ -46,7 +47,7 @@ class LeafRun:
         leaves: Sequence[tuple[SparkLeaf, Scan]],
         directory: LeafDirectory,
         submit: Submit,
-        timeout_seconds: float,
+        limit: TimeLimit,
     ) -> None:
         #: The running query, or the reason why Spark has to run all of it.
         self.outcome: Future[Collected | HandOverError] = Future()
@@ -57,7 +58,7 @@ class LeafRun:
         self._work = leaves
         self._directory = directory
         self._submit = submit
-        self._timeout_seconds = timeout_seconds
+        self._limit = limit
         self._group = f"wallaby-leaf-{uuid.uuid4().hex[:12]}"
         self._lock = threading.Lock()
         self._ended_because: WallabyError | None = None
@@ -88,14 +89,19 @@ class LeafRun:
             _log.debug("cancelling a leaf failed: %s", type(error).__name__)
 
     def when_over(self, call: Callable[[BaseException | None], None]) -> None:
-        """Register a function to call when the query has ended, or is left to Spark. It must not block."""
+        """Register a function to call with the query's error, or None, when it has ended. It must not block.
+
+        If the query is left to Spark, it is called with the reason.
+        """
 
         def decided(outcome: Future[Collected | HandOverError]) -> None:
             error = outcome.exception()
-            if error is None and isinstance(collected := outcome.result(), Collected):
-                collected.when_over(call)
-            else:
+            if error is not None:
                 call(error)
+            elif isinstance(found := outcome.result(), Collected):
+                found.when_over(call)
+            else:
+                call(found)
 
         self.outcome.add_done_callback(decided)
 
@@ -107,23 +113,18 @@ class LeafRun:
 
     def _go(self) -> None:
         directory: Path | None = None
-        timer = threading.Timer(self._timeout_seconds, self._expire)
-        timer.daemon = True
-        if self._timeout_seconds:
-            timer.start()
         try:
-            directory = self._directory.make()
-            collected = self._hand_over(directory)
+            with self._limit.watched(self._expire):
+                directory = self._directory.make()
+                collected = self._hand_over(directory)
         except HandOverError as error:
             self._settle(error)
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
             self.outcome.set_exception(self._ended_because or error)
         else:
-            timer.cancel()
             self._settle(collected)
             collected.removed.wait()
         finally:
-            timer.cancel()
             if directory is not None:
                 remove_scratch(directory)
 
@@ -148,8 +149,7 @@ class LeafRun:
             with on_spark():
                 files[leaf.number] = run(job, self._group, leaf)
         self.seconds = time.monotonic() - began
-        left = max(self._timeout_seconds - self.seconds, 0.001) if self._timeout_seconds else 0.0
-        return self._submit(files, left, self._known)
+        return self._submit(files, self._known)
 
     def _known(self, collected: Collected) -> None:
         with self._lock:
@@ -159,10 +159,4 @@ class LeafRun:
             collected.cancel(ended)
 
     def _expire(self) -> None:
-        self.cancel(
-            QueryTimeoutError(
-                f"A query took longer than {self._timeout_seconds:g} s and was ended while Spark ran a part of it.",
-                fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
-                timeout_seconds=self._timeout_seconds,
-            )
-        )
+        self.cancel(self._limit.error(where=" while Spark ran a part of it"))

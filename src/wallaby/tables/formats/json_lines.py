@@ -32,7 +32,7 @@ class _Whole(int):
 
 
 def parse(data: bytes, asked: Asked) -> pa.Table:
-    """The asked columns of all lines; without any, one column that is only there to be counted."""
+    """The requested columns of all lines; if none is requested, one column by which the rows can be counted."""
     rows = [_object(line) for line in lines_of(data).decode("utf-8").split("\n") if line]
     if not asked:
         return pa.table([pa.nulls(len(rows), pa.int8())], names=["row"])

@@ -50,7 +50,7 @@ def read(format_: Format, file: DataFile, asked: Asked, _: int, room: Room) -> I
 
 
 def _parsed(format_: Format, file: DataFile, asked: Asked) -> Iterator[ContentPart]:
-    """The requested columns of a file; if there are none, a placeholder column, so that rows can be counted."""
+    """The requested columns of a file; a placeholder column if none is requested, so that rows can be counted."""
     data = content(file)
     if isinstance(format_, Csv):
         # The first line of a file may be its header.

@@ -51,7 +51,8 @@ class QueryMemory:
         where = f", most of it in the {operator} of stage {self.stage}" if operator else ""
         limit = (
             f"{used_bytes // MIB} MiB of the {limits.limit_bytes // MIB} that it may take "
-            f"({limits.budget_bytes // MIB} MiB of spark.wallaby.memory and {limits.allowance_bytes // MIB} beside it)"
+            f"({limits.budget_bytes // MIB} MiB of spark.wallaby.memory, plus {limits.allowance_bytes // MIB} MiB of "
+            "spark.wallaby.memory.allowance)"
         )
         left = (
             ""
@@ -79,7 +80,7 @@ class QueryMemory:
 def greediest(
     worker_queries: Iterable[WorkerQuery], backup: CountsMemory, resident_bytes: int
 ) -> QueryMemory | None:
-    """The query that takes most; among equals the latest. None if there is none."""
+    """The query that takes most memory, the latest among equals; None if no query runs."""
     found = [
         greed_of(worker_query, backup, resident_bytes)
         for worker_query in worker_queries

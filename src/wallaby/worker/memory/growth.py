@@ -71,7 +71,7 @@ class ProcessGrowth:
             return int(self._accounts[owner].grown_bytes) if owner in self._accounts else 0
 
     def _advance(self, resident_bytes: int, now: float) -> None:
-        """Charge what has changed since the last call to those whose tasks ran meanwhile."""
+        """Charge the growth since the last call to the queries whose tasks ran in that time."""
         then, before_bytes = self._last or (now, resident_bytes)
         self._last = now, resident_bytes
         seconds, grown_bytes = max(now - then, 0.0), resident_bytes - before_bytes

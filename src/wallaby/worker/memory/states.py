@@ -42,7 +42,7 @@ class ChannelStates:
         return state
 
     def press(self, *, pressed: bool) -> None:
-        """Note that memory is short, or no longer is: while it is, no state stays in memory."""
+        """Note whether memory is short. While it is, no state stays in memory."""
         self._pressed = pressed
 
     def spill(self, channel: Hashable) -> int:

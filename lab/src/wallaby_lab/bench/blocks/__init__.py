@@ -41,7 +41,7 @@ def run_blocks(data: Path, rounds: int, say: Callable[[str], None]) -> dict[str,
 
 
 def blocks_page(report: Mapping[str, Any], title: str, **about: object) -> str:
-    """The same as a page of Markdown."""
+    """The report as a page of Markdown."""
     rows = []
     for each in report["blocks"]:
         block = Block(**each)

@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+#: SparkSQL's settings, for all contenders that plan with it; printed with every report. As tuned for a small machine:
+#: few partitions, adaptive, no UI.
+SPARK_SETTINGS: Final = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.autoBroadcastJoinThreshold": "64m",
+    "spark.sql.files.maxPartitionBytes": "128m",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
 
 class Contender(ABC):
     """One engine in its own process."""

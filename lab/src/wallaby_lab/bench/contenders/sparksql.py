@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.config.settings import read_settings
 from wallaby_lab import tpch
-from wallaby_lab.bench.contenders import Contender
-from wallaby_lab.bench.contenders.settings import SETTINGS
+from wallaby_lab.bench.contenders import SPARK_SETTINGS, Contender
 from wallaby_lab.bench.killing import EXECUTORS, cluster_conf, four_machines, killed_during, settled
 from wallaby_lab.bench.machines import Machines
 
@@ -20,7 +19,7 @@ from wallaby_lab.bench.machines import Machines
 def session(master: str, memory: str, data: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session with these settings and the tables."""
     builder = SparkSession.builder.master(master).appName("wallaby bench")
-    for key, value in {**SETTINGS, "spark.driver.memory": memory, **(conf or {})}.items():
+    for key, value in {**SPARK_SETTINGS, "spark.driver.memory": memory, **(conf or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     tpch.register(spark, data)

@@ -82,7 +82,7 @@ def dependencies(setup: Setup) -> Figure:
 def overheads(setup: Setup) -> Figure:
     """(d): what lineage, spooling and checkpoints cost without a failure, and what they write."""
     queries = setup.asked(QUERIES)
-    names = ("lineage", "spool", "checkpoint+lineage", "spool+checkpoint")
+    names = ("lineage", "spool", "checkpoint", "checkpoint+lineage", "spool+checkpoint")
     variants: dict[str, dict[str, Any]] = {"off": dict(OFF), **{name: setup.policy(name) for name in names}}
     with setup.wallaby(workers=setup.workers) as lane:
         times, facts = run_told_variants(lane, variants, queries, setup.rounds, setup.say)

@@ -83,12 +83,12 @@ def cases(folder: Path) -> tuple[PipelineCase, ...]:
 
     return (
         PipelineCase("Python UDF above a join, written as Parquet", udf_above_join, written),
-        PipelineCase("pandas UDF above a join, written as Parquet", pandas_udf_above_join, written),
         PipelineCase(
             "an aggregate as a new table (saveAsTable)",
             table_of_aggregate,
             lambda spark, name: spark.table(name),
         ),
+        PipelineCase("pandas UDF above a join, written as Parquet", pandas_udf_above_join, written),
         PipelineCase("a join written as Parquet", parquet_of_join, written),
         PipelineCase("an aggregate cached, counted and grouped", cached_aggregate, written),
         PipelineCase("mapInPandas above an aggregate, written as Parquet", map_above_aggregate, written),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import median
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ KINDS: Final[dict[str, tuple[str, int]]] = {
 class HandOver:
     """Rows of one kind: how many, how many bytes as Arrow data, and the seconds of each read."""
 
-    kind: str
+    name: str
     columns: int
     rows: int
     size_bytes: int
@@ -65,15 +66,18 @@ class HandOver:
 
 def measure_hand_over(setup: PipelineSetup) -> dict[str, Any]:
     """Measure the hand-over of every kind of rows."""
-    found = []
     for kind in KINDS:
-        one = hand_over(setup, kind)
-        setup.say(
-            f"hand-over, {kind}: {one.rows:,} rows; rows/s "
-            + ", ".join(f"{of} {one.rows_per_second(of):,.0f}" for of in ("wallaby", "shuffle", "cache"))
-        )
-        found.append(asdict(one))
-    return {"kinds": found}
+        setup.progress.run(kind, partial(_measured, setup, kind))
+    return {"cases": setup.progress.cases}
+
+
+def _measured(setup: PipelineSetup, kind: str) -> dict[str, Any]:
+    one = hand_over(setup, kind)
+    setup.say(
+        f"hand-over, {kind}: {one.rows:,} rows; rows/s "
+        + ", ".join(f"{of} {one.rows_per_second(of):,.0f}" for of in ("wallaby", "shuffle", "cache"))
+    )
+    return asdict(one)
 
 
 def hand_over(setup: PipelineSetup, kind: str) -> HandOver:
@@ -90,7 +94,7 @@ def hand_over(setup: PipelineSetup, kind: str) -> HandOver:
     own = [rows for query, rows in setup.engine.subplans.kept.items() if query not in before]
     if len(own) != 1:
         raise RuntimeError(f"The rows of {kind} are not kept in the TaskManagers.")
-    places = own[0].places()
+    located = own[0].locate()
     with switched(spark, on=False), configured(spark, {"spark.sql.adaptive.enabled": "false"}):
         # Planned before the cache exists: otherwise Spark would exchange the cached rows.
         shuffled = _rdd(spark.sql(text).repartition(setup.cores))
@@ -99,7 +103,7 @@ def hand_over(setup: PipelineSetup, kind: str) -> HandOver:
         counts = {
             name: int(rdd.count()) for name, rdd in sources.items()
         }  # the cache and the shuffle are filled
-        if set(counts.values()) != {places.rows}:
+        if set(counts.values()) != {located.rows}:
             raise RuntimeError(f"The sources of {kind} have different rows: {counts}.")
         for number in range(setup.rounds):
             names = list(sources) if number % 2 else list(reversed(sources))
@@ -116,8 +120,8 @@ def hand_over(setup: PipelineSetup, kind: str) -> HandOver:
     return HandOver(
         kind,
         len(df.columns),
-        places.rows,
-        places.size_bytes,
+        located.rows,
+        located.size_bytes,
         times["wallaby"],
         times["shuffle"],
         times["cache"],

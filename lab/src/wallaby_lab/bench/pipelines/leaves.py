@@ -37,19 +37,22 @@ def measure_leaves(setup: PipelineSetup) -> dict[str, Any]:
             "overwrite"
         ).json(str(folder / "orders.json"))
         json = spark.read.json(str(folder / "orders.json"))
-    found = []
     try:
         for name, act in {**_cached(cached), **_from_spark(json), **_plain(), **_small()}.items():
-            pair = measure_pair(setup, partial(act, spark), rounds_factor=ROUNDS_FACTOR)
-            slower = is_slower(pair)
-            setup.say(
-                f"leaves, {name}: {median(pair.off):.3f} s on Spark, {median(pair.on):.3f} s with the engine"
-                f"{', SLOWER' if slower else ''}"
-            )
-            found.append({"name": name, "slower": slower, **asdict(pair)})
+            setup.progress.run(name, partial(_measured, setup, name, act))
     finally:
         cached.unpersist(blocking=True)
-    return {"cases": found}
+    return {"cases": setup.progress.cases}
+
+
+def _measured(setup: PipelineSetup, name: str, act: Act) -> dict[str, Any]:
+    pair = measure_pair(setup, partial(act, setup.spark), rounds_factor=ROUNDS_FACTOR)
+    slower = is_slower(pair)
+    setup.say(
+        f"leaves, {name}: {median(pair.off):.3f} s on Spark, {median(pair.on):.3f} s with the engine"
+        f"{', SLOWER' if slower else ''}"
+    )
+    return {"slower": slower, **asdict(pair)}
 
 
 def is_slower(pair: Pair) -> bool:

@@ -7,10 +7,11 @@ from statistics import median
 from typing import Any, Final
 
 from wallaby.observe.units import size
-from wallaby_lab.bench.contenders.settings import SETTINGS
+from wallaby_lab.bench.contenders import SPARK_SETTINGS
 from wallaby_lab.bench.figures import geometric_mean, on_machine, seconds, table
 from wallaby_lab.bench.pipelines.handover import HandOver
 from wallaby_lab.bench.pipelines.leaves import NOISE_SECONDS, SLOWER_MAX
+from wallaby_lab.bench.pipelines.planning import SMALL_SCALE
 
 PLANNING_MAX_MS: Final = 10
 _INTRODUCTION: Final = (
@@ -26,6 +27,8 @@ _RATES: Final = {
     "row": ("to hand a row over", 1e6, "µs"),
     "byte": ("to hand a byte over", 1e9, "ns"),
     "leaf_row": ("to take a row over that Spark has to make", 1e6, "µs"),
+    "write_row": ("to write a row", 1e6, "µs"),
+    "write_byte": ("to write a byte", 1e9, "ns"),
     "fixed": ("to begin and end a part", 1e3, "ms"),
 }
 
@@ -43,8 +46,9 @@ def pipelines_page(parts: Mapping[str, Mapping[str, Any]]) -> str:
     }
     for part, make in makers.items():
         if part in parts:
-            lines += ["", *make(parts[part]), "", _about(parts[part]["about"])]
-    lines += ["", "SparkSQL's settings: " + ", ".join(f"`{k}={v}`" for k, v in SETTINGS.items()) + "."]
+            rest = ["", "**More cases have not been measured yet.**"] if parts[part].get("unfinished") else []
+            lines += ["", *make(parts[part]), *rest, "", _about(parts[part]["about"])]
+    lines += ["", "SparkSQL's settings: " + ", ".join(f"`{k}={v}`" for k, v in SPARK_SETTINGS.items()) + "."]
     return "\n".join(lines) + "\n"
 
 
@@ -54,18 +58,18 @@ def _about(about: Mapping[str, Any]) -> str:
     other = f"; OTHER WORK RAN (load {about['load_before']} before it began)" if busy else ""
     return (
         f"Measured on {on_machine(about['machine'])}: TPC-H {about['data']}, {about['cores']} cores, "
-        f"{about['memory_mib']} MiB, half of it the JVM's, {about['rounds']} rounds, commit {about['commit']}, "
-        f"{about['date']}, in {about['took_seconds']} s{other}.{noted}"
+        f"{about['memory_mib']} MiB, half of it the JVM's, {about['rounds']} rounds after {about.get('warm_ups', 1)} "
+        f"untimed, commit {about['commit']}, {about['date']}, in {about['took_seconds']} s{other}.{noted}"
     )
 
 
 def _hand_over(figures: Mapping[str, Any]) -> list[str]:
     rows = []
-    for each in figures["kinds"]:
+    for each in figures["cases"]:
         one = HandOver(**each)
         rows.append(
             [
-                f"{one.kind} ({one.columns} columns)",
+                f"{one.name} ({one.columns} columns)",
                 f"{one.rows:,}",
                 size(one.size_bytes),
                 *(
@@ -141,6 +145,7 @@ def _planning(figures: Mapping[str, Any]) -> list[str]:
         ]
         for each in figures["cases"]
     ]
+    scale = figures.get("small_scale", SMALL_SCALE)
     untaken = [each["added_ms"] for each in figures["cases"] if not each["taken"]]
     over = sum(added > PLANNING_MAX_MS for added in untaken)
     busy = [
@@ -151,7 +156,7 @@ def _planning(figures: Mapping[str, Any]) -> list[str]:
     told = (
         "Milliseconds that the engine adds to a query of which it takes nothing: the median of the differences of "
         "neighbouring runs. “Plan”: Spark plans the query, and nothing runs. “Small tables” are those of scale "
-        f"{figures['small_scale']:g}. CPU time is the driver's, from the optimized to the physical plan: of the thread "
+        f"{scale:g}. CPU time is the driver's, from the optimized to the physical plan: of the thread "
         "of the JVM that plans, and of Python. “Taken” counts parts that were taken: the time of such a query is no "
         "overhead, and it is not counted."
     )
@@ -198,6 +203,7 @@ def _rates(figures: Mapping[str, Any]) -> list[str]:
             f"{figures['in_code'][name] * factor:.3f} {unit}",
         ]
         for name, (what, factor, unit) in _RATES.items()
+        if name in figures["measured"]
     ]
     told = (
         "The rates from which parts of plans are chosen (`wallaby/plan/choice.py`), in time of one core. The first "

@@ -21,6 +21,7 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaby.engine import Engine
+from wallaby_lab.bench.pipelines.progress import PartProgress
 from wallaby_lab.differential.layouts import configured
 from wallaby_lab.differential.tops.witness import witness
 
@@ -41,6 +42,8 @@ class PipelineSetup:
     say: Callable[[str], None]
     #: The number of untimed runs before the timed ones.
     warm_ups: int = 1
+    #: What earlier runs have measured of the part that is being measured, and how long this one may take.
+    progress: PartProgress = field(default_factory=PartProgress)
 
 
 @dataclass(slots=True)
@@ -74,9 +77,10 @@ def measure_pair(
 ) -> Pair:
     """Time an action, which plans its query each time, with and without the engine.
 
-    The factors are for actions that take milliseconds: they run more often.
+    The factors are for actions that take milliseconds: they run more often, and some of the runs are always untimed.
     """
-    pair, warm_ups = Pair(), setup.warm_ups * warm_ups_factor
+    least = 1 if warm_ups_factor > 1 else 0
+    pair, warm_ups = Pair(), max(setup.warm_ups, least) * warm_ups_factor
     for number in range(warm_ups + setup.rounds * rounds_factor):
         for on in (True, False) if number % 2 else (False, True):
             quiet = contextlib.redirect_stdout(io.StringIO())

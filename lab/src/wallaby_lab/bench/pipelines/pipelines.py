@@ -23,17 +23,19 @@ def measure_writes(setup: PipelineSetup) -> dict[str, Any]:
 
 
 def _measured(setup: PipelineSetup, kind: str, chosen: tuple[PipelineCase, ...]) -> dict[str, Any]:
-    found = []
     for number, case in enumerate(chosen):
-        pair = measure_pair(setup, partial(_act, setup, case, f"{kind}{number}"))
-        equal = _is_equal(setup, case, f"{kind}{number}")
-        told = {"name": case.name, "equal": equal, "times_as_fast": pair.times_as_fast, **asdict(pair)}
-        setup.say(
-            f"{kind}, {case.name}: {pair.times_as_fast:.2f} times as fast, {len(pair.parts)} parts here, "
-            f"{'equal' if equal else 'DIFFERENT'}"
-        )
-        found.append(told)
-    return {"cases": found}
+        setup.progress.run(case.name, partial(_measured_case, setup, kind, case, f"{kind}{number}"))
+    return {"cases": setup.progress.cases}
+
+
+def _measured_case(setup: PipelineSetup, kind: str, case: PipelineCase, name: str) -> dict[str, Any]:
+    pair = measure_pair(setup, partial(_act, setup, case, name))
+    equal = _is_equal(setup, case, name)
+    setup.say(
+        f"{kind}, {case.name}: {pair.times_as_fast:.2f} times as fast, {len(pair.parts)} parts here, "
+        f"{'equal' if equal else 'DIFFERENT'}"
+    )
+    return {"equal": equal, "times_as_fast": pair.times_as_fast, **asdict(pair)}
 
 
 def _act(setup: PipelineSetup, case: PipelineCase, name: str) -> None:

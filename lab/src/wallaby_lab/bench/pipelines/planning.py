@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import median
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ WARM_UPS_FACTOR: Final = 8
 ROUNDS_FACTOR: Final = 7
 _DEEP: Final = 40
 _JOINS: Final = 6
-#: A simple one, and those whose plans take longest to read and plan.
+#: A simple one, and those whose plans take longest to read and plan: these are put below a Python function too.
 _NUMBERS: Final = (1, 2, 5, 7, 8, 9, 18, 21)
 
 Make = Callable[[SparkSession], DataFrame]
@@ -43,24 +44,23 @@ Make = Callable[[SparkSession], DataFrame]
 def measure_planning(setup: PipelineSetup, small_scale: float = SMALL_SCALE) -> dict[str, Any]:
     """Measure all queries; at the end, the session has the tables of `setup.data` again."""
     small = tpch.generate(setup.folder / "small", small_scale)
-    found = [_measured(setup, f"{name} (plan)", make, planned) for name, make in _large().items()]
+    for name, make in _large().items():
+        _run(setup, f"{name} (plan)", make, planned)
     tpch.register(setup.spark, small)
     try:
         for name, make in _small().items():
-            found.append(_measured(setup, f"{name}, small tables (plan)", make, planned))
+            _run(setup, f"{name}, small tables (plan)", make, planned)
         for name, make in _runs().items():
-            found.append(_measured(setup, f"{name}, small tables (run)", make, write_nowhere))
-        found.append(
-            _measured(
-                setup,
-                "rand() of a table, small tables (collect)",
-                _sql("select rand() from nation"),
-                _collect,
-            )
-        )
+            _run(setup, f"{name}, small tables (run)", make, write_nowhere)
+        rand = _sql("select rand() from nation")
+        _run(setup, "rand() of a table, small tables (collect)", rand, _collect)
     finally:
         tpch.register(setup.spark, setup.data)
-    return {"cases": found, "small_scale": small_scale}
+    return {"cases": setup.progress.cases, "small_scale": small_scale}
+
+
+def _run(setup: PipelineSetup, name: str, make: Make, act: Callable[[DataFrame], object]) -> None:
+    setup.progress.run(name, partial(_measured, setup, name, make, act))
 
 
 def _measured(
@@ -71,7 +71,7 @@ def _measured(
     pair: Pair = measure_pair(
         setup, lambda: act(make(setup.spark)), rounds_factor=ROUNDS_FACTOR, warm_ups_factor=WARM_UPS_FACTOR
     )
-    told = {"name": name, "taken": taken + pair.queries_on, "added_ms": pair.added_seconds * 1000}
+    told = {"taken": taken + pair.queries_on, "added_ms": pair.added_seconds * 1000}
     said = f"planning, {name}: {pair.added_seconds * 1000:+.1f} ms"
     if act is planned:
         cpu = planning_cpu(setup, make)
@@ -144,8 +144,9 @@ def _small() -> dict[str, Make]:
         "40 columns and filters, one after the other": _deep,
         "6 joins, a Python function on each table": _functions,
     }
-    for number in _NUMBERS:
+    for number in tpch.QUERIES:
         found[f"TPC-H {number}"] = _sql(tpch.query(number))
+    for number in _NUMBERS:
         found[f"TPC-H {number} below a Python function"] = _below_function(number)
     return found
 

@@ -11,7 +11,7 @@ from random import Random
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby_lab.simulation.drawn.workload import Operator, Rows, ToyWorkload
 
-_STATEFUL = (Operator.DISTINCT, Operator.DISTINCT, Operator.MAP, Operator.SUM)
+_STATEFUL = (Operator.DISTINCT, Operator.DISTINCT, Operator.MAP, Operator.SUM, Operator.SUM)
 
 
 def draw_chain(random: Random) -> ToyWorkload:

@@ -43,6 +43,7 @@ class FaultKind(Enum):
     STORE_BACK = "store went back"
     STORE_SPLIT = "store split in two"
     COORDINATOR_RESTART = "coordinator restarted"
+    HEAD_PAUSE = "head paused"
     CANCEL = "cancel"
     OUT_OF_MEMORY = "out of memory"
     RELEASE = "release"

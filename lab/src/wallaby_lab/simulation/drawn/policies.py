@@ -35,12 +35,12 @@ def policies_of(policy: str) -> tuple[str, ...]:
 
 
 def simulated(policy: str) -> Tolerance:
-    """The parts of a policy. Policies without records are refused: a loss simply ends the query."""
+    """The parts of a policy. Those that keep nothing are refused: after a loss a query simply starts anew, or fails."""
     tolerance = tolerance_of(MIXTURE[0] if policy == MIXED else policy)
-    if not tolerance.recorded:
+    if not (tolerance.recorded or tolerance.rolls_back):
         raise InvalidArgumentError(
             f"Under the policy {policy} a loss ends the query: there is nothing to simulate.",
-            fix="Choose one that records lineage.",
+            fix="Choose one that records lineage, or checkpoint.",
         )
     return tolerance
 

@@ -17,18 +17,20 @@ from wallaby_lab.simulation.drawn.schedules import Aim, Hold, draw_aimed
 from wallaby_lab.simulation.drawn.workload import Operator
 from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
-#: Longer than faults can delay anything: they strike for six seconds in total.
-STALL_MS = 10_000
+#: Longer than faults can delay anything: they strike for six seconds in total, and a worker that is cut from the store
+#: for good is expelled about six seconds after its lease, or after the coordinator has gone on without a lost answer.
+STALL_MS = 16_000
 #: More workers than any seed loses.
 LOSSES_MAX = 1_000
 CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
 #: The seeds with trouble on wires while lost outputs are sent again, and with the loss before it.
 WIRES_SHARE = 0.12
 #: The seeds in which a worker and a query appear while the coordinator looks at older leases; twice as many in which a
-#: push or an acknowledgement is answered after its epoch, and the worker concerned is lost.
+#: push, a commit or an acknowledgement is answered after its epoch, and the worker concerned is lost.
 LATE_SHARE = 0.03
+_LATE = (FailPoint.ACKNOWLEDGE, FailPoint.COMMIT, *2 * (FailPoint.DELIVER,))
 #: The seeds with little room for side inputs.
-SIDES_SHARE = 0.12
+SIDES_SHARE = 0.18
 _LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
 _WIRES = (
     *3 * (FaultKind.PICKY_WIRE,),
@@ -46,10 +48,21 @@ _AT_AN_EARLY_END = (
     FaultKind.REPLY_LOST,
     FaultKind.PAUSE,
 )
+_LOSING = (*3 * (FaultKind.CRASH,), FaultKind.DRAIN, FaultKind.JOIN, FaultKind.PAUSE)
 _SENT_AGAIN = (*3 * (FailPoint.REREAD_DELIVER,), FailPoint.DELIVER)
-#: Where a bug may lose an effect: the actor then waits for ever, without being busy.
+#: Where a bug may lose an effect or its answer. The actor waits for ever, and the stall watch must end the query,
 FORGETTABLE = (
-    FailPoint.LOOK,
+    FailPoint.READ,
+    FailPoint.EXECUTE,
+    FailPoint.SAVE_STATE,
+    FailPoint.BACK_UP,
+    FailPoint.COLLECT,
+    FailPoint.CLOSE_EARLY,
+    FailPoint.RESTORE_STATE,
+    FailPoint.RETRACE,
+    FailPoint.RETRACE_BACK_UP,
+    FailPoint.REREAD,
+    FailPoint.REREAD_BACK_UP,
     FailPoint.ADVANCE,
     FailPoint.CHOOSE,
     FailPoint.COMMIT,
@@ -58,7 +71,40 @@ FORGETTABLE = (
     FailPoint.CLAIM,
     FailPoint.REREAD_DELIVER,
     FailPoint.READ_RECORDS,
+    FailPoint.COMPLAIN,
+    FailPoint.FAIL,
 )
+#: or it must go on without the answer: these are requested on behalf of a process as a whole.
+FORGETTABLE_OFTEN = (
+    FailPoint.LOOK,
+    FailPoint.RENEW,
+    FailPoint.DISCOVER,
+    FailPoint.WATCH,
+    FailPoint.STATUS,
+)
+FORGETTABLE_SELDOM = (
+    FailPoint.REGISTER,
+    FailPoint.PING,
+    FailPoint.EXPEL,
+    FailPoint.JOIN,
+    *2 * (FailPoint.FREEZE,),
+    *2 * (FailPoint.SNAPSHOT,),
+    *3 * (FailPoint.RESUME,),
+    FailPoint.REMOVE,
+    FailPoint.SUBMIT,
+    FailPoint.DRAIN,
+)
+_AFTER_A_LOSS = {
+    *FORGETTABLE_SELDOM,
+    FailPoint.READ_RECORDS,
+    FailPoint.RETRACE,
+    FailPoint.RETRACE_BACK_UP,
+    FailPoint.RESTORE_STATE,
+    FailPoint.CLAIM,
+    FailPoint.REREAD,
+    FailPoint.REREAD_BACK_UP,
+    FailPoint.REREAD_DELIVER,
+}
 
 
 def pressed(seed: int, scenario: Scenario) -> Scenario:
@@ -80,13 +126,23 @@ def pressed(seed: int, scenario: Scenario) -> Scenario:
     elif drawn < 0.08:
         flow = replace(flow, slow_execute=random.randint(1, 8))
     elif drawn < 0.16:
-        flow = replace(flow, forgotten=(random.choice(FORGETTABLE), random.randint(1, 12)))
+        flow = replace(flow, forgotten=_forgotten(random))
     session = replace(session, sides_bytes=_sides_bytes(seed))
     coordinator = replace(scenario.coordinator, stall_ms=STALL_MS)
     scenario = replace(scenario, flow=flow, session=session, workers=workers, coordinator=coordinator)
     scenario = _calm(scenario) if drawn < 0.16 else scenario
     rewinds = scenario.session.tolerance.checkpoints and not scenario.session.tolerance.durable
     return _aimed(random, scenario) if rewinds and drawn > 0.6 else scenario
+
+
+def _forgotten(random: Random) -> tuple[FailPoint, int, bool]:
+    """The effect whose answer is lost; half of them are performed."""
+    drawn = random.random()
+    if drawn < 0.6:
+        return random.choice(FORGETTABLE), random.choice((1, 2, random.randint(1, 12))), random.random() < 0.5
+    if drawn < 0.75:
+        return random.choice(FORGETTABLE_OFTEN), random.randint(1, 12), random.random() < 0.5
+    return random.choice(FORGETTABLE_SELDOM), random.choice((1, 1, 2, 3)), random.random() < 0.5
 
 
 def _sides_bytes(seed: int) -> int | None:
@@ -101,7 +157,7 @@ def _aimed(random: Random, scenario: Scenario) -> Scenario:
     session = replace(
         scenario.session,
         policy=random.choice((Static(1), Static(1, several=True), Dynamic(8))),
-        window_bytes=1_000,
+        window_bytes=random.choice((8, 1_000, 1_000)),
         outputs_per_push=32,
     )
     return replace(
@@ -120,8 +176,12 @@ def _aimed(random: Random, scenario: Scenario) -> Scenario:
 
 
 def _lost_later(random: Random) -> tuple[Hold, ...]:
-    """A loss of a worker with a channel that has saved states."""
-    return (Hold(FailPoint.COMMIT, random.randint(8, 24), True, 0, crash=True, aimed=Aim.OWN),)
+    """A loss of a worker with a channel that has saved states: mostly after a commit, or else before it.
+
+    Before it, the attempt is lost, and perhaps its state is saved; the next attempt may draw differently.
+    """
+    after = random.random() < 0.6
+    return (Hold(FailPoint.COMMIT, random.randint(8, 24), after, 0, crash=True, aimed=Aim.OWN),)
 
 
 def with_aimed_faults(
@@ -132,10 +192,17 @@ def with_aimed_faults(
     There are enough workers for wires to matter, and windows are small, so that something is always being sent.
     """
     random = Random(f"wires {seed}")
-    if any(_EARLY & set(workload.operators) for workload in scenario.workloads) and random.random() < 0.4:
+    if any(_EARLY & set(workload.operators) for workload in scenario.workloads) and random.random() < 0.6:
         kind, after = random.choice(_AT_AN_EARLY_END), random.random() < 0.3
         faults = (SimulatedFault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
-    if scenario.flow.forgotten is not None and random.random() < 0.5:
+    forgotten = scenario.flow.forgotten
+    if forgotten is not None and forgotten[0] in _AFTER_A_LOSS and random.random() < 0.8:
+        kind = FaultKind.DRAIN if forgotten[0] is FailPoint.DRAIN else random.choice(_LOSING)
+        return scenario, (
+            SimulatedFault(kind, random.choice(_LOST_AT), random.randint(1, 4), after=True),
+            *faults[:2],
+        )
+    if forgotten is not None and random.random() < 0.5:
         # Some answers to the stall watch are lost, or all of one worker.
         kind = random.choice((*2 * (FaultKind.FLAPPING,), FaultKind.CUT_FOR_GOOD))
         silent = SimulatedFault(kind, FailPoint.WATCH, random.randint(1, 4), after=True)
@@ -150,7 +217,7 @@ def with_aimed_faults(
         schedule = replace(scenario.schedule, holds=(hold, *scenario.schedule.holds[:1]))
         return replace(scenario, schedule=schedule), faults[: random.choice((0, 1, 1, 2))]
     if random.random() < 2 * LATE_SHARE:
-        point = random.choice((FailPoint.ACKNOWLEDGE, FailPoint.DELIVER, FailPoint.DELIVER))
+        point = random.choice(_LATE)
         hold = Hold(point, random.randint(1, 6), True, 1_500, crash=True)
         schedule = replace(scenario.schedule, holds=(hold,))
         return replace(scenario, schedule=schedule, workers=max(scenario.workers, 3)), faults[:1]

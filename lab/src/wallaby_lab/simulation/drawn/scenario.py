@@ -39,3 +39,5 @@ class Scenario:
     complaint_ms: int = COMPLAINT_MS
     #: How the results of queries are read that keep theirs, by the number of the query.
     stays: tuple[Stay, ...] = ()
+    #: The time between coordinated snapshots; 0: one before every read.
+    snapshot_ms: int = 0

@@ -8,7 +8,7 @@ from random import Random
 #: Longer than all faults and the retraces after them take: a reader that gives up has been forgotten.
 PATIENCE_MS = 60_000
 #: Readers that come so late, or give up so soon, are rare.
-LATE_MS, SOON_MS = 14_000, 700
+LATE_MS, SOON_MS = 20_000, 700
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from wallaby_lab.simulation.drawn.workload import ToyWorkload
 KEPT_SHARE = 0.22
 #: Those of them whose result is released at any step.
 RELEASED_SHARE = 0.3
+#: Where, in most of them.
 _RELEASED_AT = (
     *3 * (FailPoint.KEEP,),
     FailPoint.COMMIT,
@@ -66,7 +67,8 @@ def with_faults_at_readers(
     if not any(workload.graph.keeps for workload in scenario.workloads) or random.random() < 0.3:
         return faults
     if random.random() < RELEASED_SHARE:
-        point, nth = random.choice(_RELEASED_AT), random.randint(1, 6)
+        points = _RELEASED_AT if random.random() < 0.7 else tuple(FailPoint)
+        point, nth = random.choice(points), random.randint(1, 6)
         return (SimulatedFault(FaultKind.RELEASE, point, nth, random.random() < 0.5), *faults[:2])
     point = random.choice((*4 * (FailPoint.FETCH,), FailPoint.LOCATE, *2 * (FailPoint.KEEP,)))
     aimed = [

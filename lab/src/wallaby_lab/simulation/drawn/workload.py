@@ -3,9 +3,9 @@
 The operators are chosen to reveal what the protocol must prevent. They change their state in place, so a task that is
 executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried task has other
 bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the latter may feed others
-too; reads and look-ups give other bytes with and without their side inputs; `sum` and `join` hand out a few rows a task
-and leave the others as a rest, which is lost if nobody goes on with it. The answer is computed from the tables alone,
-without channels, tasks or order.
+too; reads and look-ups give other bytes with and without their side inputs; `sum`, `join` and look-ups hand out a few
+rows a task and leave the others as a rest, which is lost if nobody goes on with it. The answer is computed from the
+tables alone, without channels, tasks or order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Rows = tuple[Row, ...]
 ROW_BYTES = 8
 _CHECKSUM = (1 << 64) - 1
 _MODULUS = 1_000_003
-#: How many rows a task of `sum` or `join` outputs before it leaves a rest.
+#: How many rows a task of `sum`, `join` or a look-up outputs before it leaves a rest.
 PORTION = 3
 #: The key of a join's state for rows that it has not output yet; not a key of any row.
 _WAITING = -1
@@ -94,7 +94,10 @@ class ToyWorkload:
                 state[_WAITING], rows = rows[PORTION:], rows[:PORTION]
                 rest = bool(state[_WAITING])
             case Operator.LOOKUP:
-                rows = _matched(_rows(effect.inputs), map(_rows, effect.sides.values()))
+                state = state if state is not None else []
+                state += _matched(_rows(effect.inputs), map(_rows, effect.sides.values()))
+                rows, state[:] = state[:PORTION], state[PORTION:]
+                rest = bool(state)
             case Operator.AT_LEAST | Operator.LIMIT:
                 state = state if state is not None else [0]
                 rows = _rows(effect.inputs)[: self.limit - state[0]]

@@ -34,8 +34,9 @@ class Interleaving:
 
 Scene = Callable[[Scheduler, Random], None]
 
-#: The number of planned schedules per seed: each takes little time.
+#: The number of planned schedules per seed, and of scenes of threads at a backup: each takes little time.
 PLANNED = 12
+SHORT = 8
 #: The actions of the second thread in planned scenes, and how often each.
 _TURNS = ("read", "let go", "read", "drop", "read", "keep again")
 _SHELVES = ("wallaby.exchange.backup", "wallaby.exchange.segment", "wallaby.exchange.memory")
@@ -46,13 +47,13 @@ def run_interleaving(seed: int) -> Interleaving:
     turn = seed % 8
     names: tuple[str, ...] = INTERLEAVED
     if turn < len(_SCENES):
-        scenes = [_SCENES[turn]]
+        scenes = [_SCENES[turn]] * (SHORT if _SCENES[turn] is run_backup_threads else 1)
     else:
         first = (seed // 8 * (8 - len(_SCENES)) + turn - len(_SCENES)) * PLANNED
         names, scenes = _SHELVES, [_planned(number) for number in range(first, first + PLANNED)]
     switches = 0
-    for scene in scenes:
-        switched, failure = _run(scene, Random(seed), _modules(names))
+    for at, scene in enumerate(scenes):
+        switched, failure = _run(scene, Random(seed + (at << 32)), _modules(names))
         switches += switched
         if failure:
             return Interleaving(seed, switches, failure)

@@ -118,7 +118,7 @@ class Scheduler:
         return (task.name, task.lines) in self._planned
 
     def owned_by(self, owner: str) -> None:
-        """Let this owner own everything that is started from outside from now on."""
+        """Assign everything that is started from outside from now on to this owner."""
         self._owner = owner
 
     def kill(self, owner: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wallaby.coordinator.effects import Freeze
-from wallaby.gcs.memory import MemoryGcs, StoredQuery
+from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.lineage.verdict import Verdict
@@ -50,13 +50,26 @@ def failing(gcs: MemoryGcs, query: QueryId, worker: WorkerId, epoch: int, error:
     return verdict
 
 
-def registering(worker: WorkerId, act: Callable[[MemoryGcs], Any]) -> Callable[[MemoryGcs], Any]:
-    """Register a worker, or renew its lease; one that was expelled never comes back (invariant 6)."""
+def registering(
+    worker: WorkerId, act: Callable[[MemoryGcs], Any], *, renews: bool = False
+) -> Callable[[MemoryGcs], Any]:
+    """Register a worker, or renew its lease; one that was expelled never comes back (invariant 6).
+
+    Only a worker whose registration was answered renews, so that no lost answer costs a worker (invariant 8).
+    """
 
     def checked(gcs: MemoryGcs) -> Any:
         answer = act(gcs)
         if worker in gcs.server.expelled and (answer or worker in gcs.server.workers):
             raise InvariantViolation(6, f"{worker} was expelled, and is back")
+        if renews and worker not in gcs.server.workers and worker not in gcs.server.expelled:
+            raise InvariantViolation(8, f"{worker} renews a lease that it never had")
         return answer
 
     return checked
+
+
+def require_need(store: MemoryStore, worker: WorkerId, *, is_needed: bool) -> None:
+    """Whether a worker is needed: as long as any query has it as a member (invariant 8)."""
+    if is_needed != any(worker in state.members for state in store.queries.values()):
+        raise InvariantViolation(8, f"that a query needs {worker} is said to be {is_needed}")

@@ -33,8 +33,6 @@ class Complaining:
         self._lasts_ms = lasts_ms
         #: Per worker and query: the epoch of the counts, and the unanswered pushes of each output.
         self._unanswered: dict[tuple[WorkerId, QueryId], tuple[int, dict[_Item, int]]] = {}
-        #: The same with pushes of an epoch that ended before they were answered, which may count in the next one.
-        self._counted: dict[tuple[WorkerId, QueryId], tuple[int, dict[_Item, int]]] = {}
         #: Per worker and query: whom it accuses and has not excused.
         self._accused: dict[tuple[WorkerId, QueryId], set[WorkerId]] = {}
         #: Deliveries that have reported on their target since they last waited.
@@ -71,18 +69,27 @@ class Complaining:
     def answers(self, actor: SimulatedActor, asked: Complain, taken: Any) -> None:
         """A complaint, or a withdrawal, is answered; None: it is not, and the withdrawal has to be repeated."""
         key, target = _key_of(actor), _target(actor, asked)
-        if asked.reachable and taken is not None and not self._is_out_of_reach(key, target):
+        out_of_reach = self._counts_now(actor) and self._is_out_of_reach(key, target)
+        if asked.reachable and taken is not None and not out_of_reach:
             self._accused.get(key, set()).discard(target)
 
+    def _counts_now(self, actor: SimulatedActor) -> bool:
+        """Are the counts those of the present epoch, in which nothing may have been pushed yet?"""
+        counted_in, _ = self._unanswered.get(_key_of(actor), (0, {}))
+        return actor.worker_query is not None and actor.worker_query.session.context.epoch == counted_in
+
     def _count(self, actor: SimulatedActor, answered: tuple[Push, Any] | None) -> None:
+        """Count an unanswered push, or an answer; those of an epoch that has ended say nothing."""
         if actor.worker_query is None or answered is None:
             return
         push, reply = answered
         epoch, key = actor.worker_query.session.context.epoch, _key_of(actor)
-        counted_in, counts = self._counted.get(key, (0, {}))
+        counted_in, counts = self._unanswered.get(key, (0, {}))
         if counted_in != epoch:
             counts = {}
-            self._counted[key] = epoch, counts
+            self._unanswered[key] = epoch, counts
+        if push.epoch != epoch:
+            return
         sent = push.items if reply is None or not reply.accepted else push.items[: len(reply.held)]
         for edge, task in sent:
             item = push.target, edge, task
@@ -92,7 +99,7 @@ class Complaining:
                 counts.pop(item, None)
 
     def _is_out_of_reach(self, key: tuple[WorkerId, QueryId], target: WorkerId) -> bool:
-        _, counts = self._counted.get(key, (0, {}))
+        _, counts = self._unanswered.get(key, (0, {}))
         return any(count >= PUSHES for (to, _, _), count in counts.items() if to == target)
 
     def _judge(self, actor: SimulatedActor, answered: tuple[Push, Any] | None, effect: Any) -> None:
@@ -105,7 +112,7 @@ class Complaining:
             self._accused.setdefault(key, set()).add(target)
             if not self._is_out_of_reach(key, target):
                 raise InvariantViolation(8, f"{actor.process.id} complains of {target}, which has answered")
-        if answered is None or answered[1] is None or answered[0].epoch != self._counted[key][0]:
+        if answered is None or answered[1] is None or answered[0].epoch != self._unanswered[key][0]:
             return
         target = answered[0].target
         excused = target in self._accused.get(key, ()) and not self._is_out_of_reach(key, target)
@@ -113,23 +120,9 @@ class Complaining:
             raise InvariantViolation(8, f"{actor.process.id} does not take its complaint of {target} back")
 
     def _must_complain(self, actor: SimulatedActor, push: Push, reply: PushReply | None) -> bool:
-        assert actor.worker_query is not None
-        epoch = actor.worker_query.session.context.epoch
-        key = actor.process.id, actor.worker_query.query.id
-        counted_in, counts = self._unanswered.get(key, (0, {}))
-        if counted_in != epoch:
-            counts = {}
-            self._unanswered[key] = epoch, counts
-        if reply is not None:
-            sent = push.items[: len(reply.held)] if reply.accepted else push.items
-            for edge, task in sent:
-                counts.pop((push.target, edge, task), None)
+        epoch, counts = self._unanswered[_key_of(actor)]
+        if reply is not None or push.epoch != epoch:
             return False
-        if push.epoch != epoch:
-            return False
-        for edge, task in push.items:
-            item = push.target, edge, task
-            counts[item] = counts.get(item, 0) + 1
         return max(counts[push.target, edge, task] for edge, task in push.items) >= PUSHES
 
     def _waits(self, actor: SimulatedActor, now_ms: int) -> None:
@@ -187,6 +180,17 @@ class Complaining:
         ]
         if told and not any(_has_most_wires(worker, leases, unreachable_ms) for leases in told):
             raise InvariantViolation(8, f"{worker} is given up, and others are at the end of more wires")
+
+    def accuses_itself_alone(self, worker: WorkerId, unreachable_ms: int) -> bool:
+        """Is there no old complaint of a wire between a worker and another worker?"""
+        told = [
+            (lease.worker, reporter)
+            for leases in self._told
+            for lease in leases
+            for reporter, lasted_ms in lease.complaints
+            if lasted_ms >= unreachable_ms
+        ]
+        return not any(accused != reporter and worker in (accused, reporter) for accused, reporter in told)
 
     def check(self, leases: tuple[WorkerLease, ...], now_ms: int) -> None:
         """Check that the coordinator gets every present complaint with its age, and no other."""

@@ -3,6 +3,8 @@
 Commits, errors, early ends and reads of records must reach the store, in any epoch; a channel that needs no more input
 must say so; a re-read whose push was cut must be continued. This is judged from the effects alone, while the run and
 the query last.
+
+An action of a channel that was refused for good, because its run or its query is over, is the last thing that it does.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ _INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
 _MINDED = frozenset({*_INSISTED, Look, Push, Execute, Advance})
 _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
 _FOR_NOW = (Verdict.FROZEN, Verdict.STALE, None)
+_OF_CHANNELS = (CommitTask, ReadRecords)
+_FOR_GOOD = (Verdict.GONE, Verdict.EXPELLED, Verdict.NOT_HOST, Verdict.CLOSED)
+#: Stands for what must follow a refusal for good: nothing.
+_NOTHING = object()
 
 
 class Insisting:
@@ -55,6 +61,8 @@ class Insisting:
             self._viewed[actor] = value
         if isinstance(asked, _INSISTED) and _verdict(value) in _FOR_NOW:
             self._refused[actor] = asked
+        elif isinstance(asked, _OF_CHANNELS) and _verdict(value) in _FOR_GOOD:
+            self._refused[actor] = _NOTHING
         elif isinstance(asked, Push) and asked.point is FailPoint.REREAD_DELIVER:
             held = value.held if value is not None else ()
             if held and len(held) < len(asked.items):
@@ -72,7 +80,11 @@ class Insisting:
         asked = self._refused.get(actor) if self._refused else None
         if asked is None:
             return
-        if _is_over(actor, asked):
+        if asked is _NOTHING and effect is not None:
+            raise InvariantViolation(
+                6, f"{actor.name} at {actor.process.id} is over, and asks for {brief(effect)}"
+            )
+        if asked is _NOTHING or _is_over(actor, asked):
             del self._refused[actor]
             return
         if isinstance(effect, Pause | Complain):

@@ -31,8 +31,7 @@ from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, W
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby.node.session import QuerySession, QuerySessionSettings
-from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.invariants.decoding import decoded
+from wallaby_lab.invariants.audit import InvariantViolation, decoded
 from wallaby_lab.invariants.sighting import StoreState
 from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, channel_run_of
 from wallaby_lab.simulation.world.waiting import Arrived
@@ -117,6 +116,14 @@ class Scrutiny:
             raise InvariantViolation(4, f"{task} is new, and its channel counts as one that retraces")
         if effect.draw is not None and run is not None:
             self._check_size(effect, effect.draw, run, eager=eager)
+            if session.context.tolerance.staged:
+                self._check_begun(task, run)
+
+    def _check_begun(self, task: TaskName, run: ChannelRun) -> None:
+        """Check that a channel of a staged query had something of every main input before it drew (invariant 1)."""
+        for upstream, lane in run.inbox.lanes().items():
+            if lane.windowed and not (lane.consumed or 0 in lane.held):
+                raise InvariantViolation(1, f"{task} draws before anything of {upstream} has arrived")
 
     def _check_sides(self, effect: Execute) -> None:
         """Check that side inputs are complete, in the order of their links, and each in the order of its channels."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from wallaby_lab.simulation.cuts.mutants import SNAPSHOTS
 from wallaby_lab.simulation.mutants.catalogue_attempt import ATTEMPT
-from wallaby_lab.simulation.mutants.catalogue_conduct import CONDUCT
 from wallaby_lab.simulation.mutants.catalogue_coordinator import COORDINATOR
 from wallaby_lab.simulation.mutants.catalogue_delivery import DELIVERY
 from wallaby_lab.simulation.mutants.catalogue_durable import DURABLE
 from wallaby_lab.simulation.mutants.catalogue_flow import FLOW
 from wallaby_lab.simulation.mutants.catalogue_holes import HOLES, SINGLE
+from wallaby_lab.simulation.mutants.catalogue_hostile import HOSTILE
 from wallaby_lab.simulation.mutants.catalogue_input import INPUT
 from wallaby_lab.simulation.mutants.catalogue_interleaved import INTERLEAVED
 from wallaby_lab.simulation.mutants.catalogue_others import OTHERS
@@ -29,11 +30,12 @@ CATALOGUE: tuple[Mutant, ...] = (
     *COORDINATOR,
     *DURABLE,
     *STAYING,
+    *SNAPSHOTS,
     *HOLES,
     *SINGLE,
-    *CONDUCT,
     *INTERLEAVED,
     *OTHERS,
+    *HOSTILE,
 )
 
 #: What the catalogue must cover: the invariants, the holes of the printed algorithms, the mistakes of the

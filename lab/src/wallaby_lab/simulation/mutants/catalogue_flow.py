@@ -108,21 +108,6 @@ FLOW: tuple[Mutant, ...] = (
         after="            case _Round.MOVED | _Round.SILENT | _Round.UNKNOWN:\n",
     ),
     Mutant(
-        name="busy-for-ever-once-asked",
-        what="who waits for an answer to a push or a commit counts as busy, for ever if it never comes",
-        breaks=("7",),
-        module=STANDING,
-        before="        case RestoreState():\n",
-        after='        case CommitTask() | Push():\n            return "it is asked"\n        case RestoreState():\n',
-        more=(
-            Edit(
-                STANDING,
-                "import Await, BackUp, Collect, Execute, Pause, RestoreState, SaveState\n",
-                "import Await, BackUp, Collect, CommitTask, Execute, Pause, Push, RestoreState, SaveState\n",
-            ),
-        ),
-    ),
-    Mutant(
         name="silence-hides-a-stall",
         what="a member that the head cannot reach hides a stall for ever",
         breaks=("7",),

@@ -1,6 +1,7 @@
 """Mutants unlike those before them, of every part of the protocol: what others might get wrong.
 
-Seeds noticed most of them at once. The others needed a new judge or aim first.
+Seeds noticed most of them at once. The others needed a new judge or aim first. Some show only after a later loss, or
+only cost more.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ RECONCILE = "wallaby.lineage.reconcile"
 SESSION = "wallaby.node.session"
 MEMORY = "wallaby.gcs.memory"
 COORDINATOR = "wallaby.coordinator.coordinator"
+CHOOSE = "wallaby.lineage.choose"
+DETECTOR = "wallaby.coordinator.detector"
+DRIVING = "wallaby.node.driving"
+OUTBOX = "wallaby.lineage.outbox"
+STALLS = "wallaby.coordinator.stalls"
+TASK_MANAGER = "wallaby.worker.taskmanager"
 
 OTHERS: tuple[Mutant, ...] = (
     Mutant(
@@ -186,11 +193,91 @@ OTHERS: tuple[Mutant, ...] = (
         after="        for lane in self._lanes.values():\n",
     ),
     Mutant(
-        name="old-state-under-a-new-name",
-        what="a channel that comes back with the same base counts as one that never went",
-        breaks=("6",),
+        name="side-inputs-reversed",
+        what="the side inputs that a record names are applied in reverse order",
+        breaks=("1",),
+        module=ATTEMPT,
+        before="for bit, link in enumerate(graph.sides(stage)) if bits >> bit & 1}",
+        after="for bit, link in reversed(list(enumerate(graph.sides(stage)))) if bits >> bit & 1}",
+    ),
+    Mutant(
+        name="reported-in-an-old-epoch",
+        what="what was reported in an old epoch is kept over a recovery, so that the store is never told again",
+        breaks=("3",),
+        module=OUTBOX,
+        before="        self._reported = dict(delivered)\n",
+        after="        self._reported = {e: max(n, self._reported.get(e, 0)) for e, n in delivered.items()}\n",
+    ),
+    Mutant(
+        name="last-state-saved",
+        what="the state after a channel's last task is saved",
+        breaks=("2",),
+        module="wallaby.lineage.tolerance",
+        before="not (ended or rest or graph",
+        after="not (rest or graph",
+    ),
+    Mutant(
+        name="published-while-acknowledging",
+        what="what is published while a delivery writes acknowledgements down waits until it looks again",
+        breaks=("5",),
         module=SESSION,
-        before="if present.get(name) != (run.since_epoch, run.base)",
-        after="if present.get(name, (0, -1))[1] != run.base",
+        before="this actor was not woken for it.\n                if news == self.context.outbox.news:\n",
+        after="this actor was not woken for it.\n                if True:\n",
+    ),
+    Mutant(
+        name="draws-beyond-the-target",
+        what="a draw takes all that is there, whatever its target",
+        breaks=("1",),
+        module=CHOOSE,
+        before=" or ((counts or count) and total_bytes + size_bytes > target_bytes):\n",
+        after=":\n",
+    ),
+    Mutant(
+        name="window-without-end",
+        what="what an edge holds is not counted, so its window never closes",
+        breaks=("5",),
+        module=INBOX,
+        before="        lane.held_bytes += piece.size_bytes\n        lane.sum.held += 1\n",
+        after="        lane.sum.held += 1\n",
+    ),
+    Mutant(
+        name="paused-head-blames-workers",
+        what="a driver that was paused counts as watching meanwhile, so workers that could not reach it are expelled",
+        breaks=("8",),
+        module=DETECTOR,
+        before="        if self._watched_ms is None or now_ms - self._watched_ms > self._lease_ms:\n",
+        after="        if self._watched_ms is None:\n",
+    ),
+    Mutant(
+        name="unanswered-renewals-not-counted",
+        what="a worker that is cut from the store for good goes on for ever",
+        breaks=("10",),
+        module=TASK_MANAGER,
+        before="            unanswered = unanswered + 1 if answer is None else 0\n",
+        after="            unanswered = 0\n",
+    ),
+    Mutant(
+        name="lost-answer-waited-for",
+        what="a coordinator whose answer was lost waits for ever, and recovers no query any more",
+        breaks=("7",),
+        module=DRIVING,
+        before="        return self.name.kind.asks_again and waited_seconds > effect.answered_within_seconds\n",
+        after="        return False\n",
+    ),
+    Mutant(
+        name="late-answer-counts",
+        what="an answer that was given up and comes late is taken as that to the next question",
+        breaks=("7",),
+        module=DRIVING,
+        before="        return self.effect is effect and self.alive\n",
+        after="        return self.alive\n",
+    ),
+    Mutant(
+        name="whole-in-the-last-round",
+        what="a query that becomes whole while the last answers of a stall are judged is ended",
+        breaks=("7",),
+        module=STALLS,
+        before="        if over and _may_stall(query):\n",
+        after="        if over:\n",
     ),
 )

@@ -27,7 +27,7 @@ from wallaby.errors import InternalError, InvalidArgumentError
 from wallaby_lab.simulation.mutants.catalogue import CATALOGUE
 from wallaby_lab.simulation.mutants.mutant import AnyMutant, Mutant, apply_mutant
 
-SEEDS_MAX = 2_000
+SEEDS_MAX = 5_000
 #: A mutant that is not caught within this CPU time counts as not caught.
 SECONDS_MAX = 600.0
 #: How long the interpreter may take besides the seeds, and how many times longer all may take on a busy machine.

@@ -30,7 +30,7 @@ from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.effects import Execute, Executed, Output
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import Edge, TaskName
-from wallaby.observe.event import How
+from wallaby.observe.event import TaskAction
 from wallaby.observe.history import History, TaskRun
 
 #: With fewer tasks, the minimum time of a task cannot be estimated.
@@ -192,17 +192,17 @@ def learned(
     for seen in history.stages:
         whole = seen.splits * times
         splits = max(1, round(whole * part)) if whole else 0
-        if seen.kind == "read":
+        if seen.kind is StageKind.READ:
             stages.append(Stage(StageKind.READ, min(channels, max(splits, 1)), splits))
             parts.append(splits / whole if whole else 1.0)
         else:
-            stages.append(Stage(StageKind(seen.kind), channels if seen.channels > 1 else 1))
+            stages.append(Stage(seen.kind, channels if seen.channels > 1 else 1))
             parts.append(part if seen.channels > 1 else 1.0)
     links = tuple(
         Link(
             seen.producer,
             seen.consumer,
-            LinkKind(seen.kind),
+            seen.kind,
             seen.phase,
             routing=_routing(seen.routing, stages[seen.producer], stages[seen.consumer]),
         )
@@ -221,11 +221,11 @@ def learned(
 
 def _broadcast_to(history: History) -> set[int]:
     """The stages that receive a broadcast."""
-    return {link.consumer for link in history.links if link.kind == LinkKind.SIDE.value}
+    return {link.consumer for link in history.links if link.kind is LinkKind.SIDE}
 
 
 def _tasks(history: History, stage: int) -> list[TaskRun]:
-    wanted = (How.READ, How.EXECUTE)
+    wanted = (TaskAction.READ, TaskAction.EXECUTE)
     return [run for run in history.tasks if run.stage == stage and run.how in wanted and not run.error]
 
 
@@ -265,8 +265,8 @@ def _line(points: list[tuple[int, float]]) -> tuple[float, float]:
 
 
 def _cost(tasks: list[TaskRun]) -> StageCost:
-    reads = tuple((run.seconds, run.bytes) for run in tasks if run.how is How.READ and not run.last)
-    between = [run for run in tasks if run.how is How.EXECUTE and not run.last]
+    reads = tuple((run.seconds, run.bytes) for run in tasks if run.how is TaskAction.READ and not run.last)
+    between = [run for run in tasks if run.how is TaskAction.EXECUTE and not run.last]
     last = [run for run in tasks if run.last]
     drawn = sum(run.input_bytes for run in between)
     least, per_byte = _line([(run.input_bytes, run.seconds) for run in between])

@@ -13,8 +13,7 @@ from wallaby.gcs.interface import CommitReply, Verdict
 from wallaby.lineage.effects import CommitTask
 from wallaby.lineage.lineage import key_of
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.invariants.decoding import decoded
+from wallaby_lab.invariants.audit import InvariantViolation, decoded
 from wallaby_lab.simulation.world.process import SimulatedActor
 from wallaby_lab.simulation.world.world import World
 

@@ -1,4 +1,7 @@
-"""Perform the effects of the coordinator and of the head's requests, and judge them where they reach the store."""
+"""Perform the effects of the coordinator and of the head's requests, and judge them where they reach the store.
+
+Simulated processes answer how a query stands as nodes do.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from wallaby.coordinator import effects as coordinating
-from wallaby.coordinator.effects import SnapshotReply
+from wallaby.coordinator.effects import Inquire, SnapshotReply
 from wallaby.gcs.interface import Verdict
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.head.actions import ACTIONS
 from wallaby.lineage.effects import Effect
+from wallaby.lineage.names import WorkerId
 from wallaby.lineage.recoverable import recoverable
+from wallaby.node.standing import Standing, standing_of, standings
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.judges.applied import require_frozen, require_resumed
+from wallaby_lab.simulation.judges.applied import require_frozen, require_need, require_resumed
 from wallaby_lab.simulation.judges.patience import (
     check_patience,
     is_recovering,
@@ -21,6 +26,7 @@ from wallaby_lab.simulation.judges.patience import (
     require_lost,
     require_staying,
 )
+from wallaby_lab.simulation.world.lost import is_under_way
 from wallaby_lab.simulation.world.process import SimulatedActor
 from wallaby_lab.simulation.world.world import World
 
@@ -124,4 +130,34 @@ class Coordinating:
 
     def act(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an action of the head as production does."""
-        self._call(actor, effect, lambda gcs: ACTIONS[type(effect)](gcs, effect))
+
+        def act(gcs: MemoryGcs) -> Any:
+            answer = ACTIONS[type(effect)](gcs, effect)
+            if isinstance(effect, coordinating.ReadNeed):
+                require_need(gcs.server, effect.worker, is_needed=answer)
+            return answer
+
+        self._call(actor, effect, act)
+
+
+def standings_in(
+    world: World, effect: Inquire, is_cut: Callable[[WorkerId], bool]
+) -> dict[WorkerId, Standing]:
+    """The standings, as nodes give them; a process that is gone, paused or cut off gives none."""
+
+    def ask(worker: WorkerId) -> Standing | None:
+        process = world.processes[worker]
+        is_paused = process.paused_until_us > world.agenda.now_us
+        if not process.alive or is_paused or is_cut(worker) or process.disarm("drop"):
+            return None
+        worker_query = process.worker_queries.get(effect.query)
+        if worker_query is None:
+            return Standing((), "", ("the query is not open here",))
+        actors = [actor for actor in worker_query.actors.values() if actor.alive]
+        excuses = [actor.effect for actor in actors if is_under_way(actor, world.agenda.now_us)]
+        waiting = [(str(actor.name), actor.effect) for actor in actors]
+        return standing_of(worker_query.session, waiting, excuses=excuses)
+
+    told: list[dict[WorkerId, Standing]] = []
+    standings(effect.workers, ask, told.append, lambda job: job())
+    return told[0]

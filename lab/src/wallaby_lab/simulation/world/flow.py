@@ -18,7 +18,7 @@ from wallaby.lineage.names import WorkerId
 
 PLENTY_BYTES = 1 << 40
 #: A time longer than the stall limit.
-LONG_MS = 14_000
+LONG_MS = 20_000
 
 
 class Receives(Protocol):
@@ -46,8 +46,10 @@ class Flow:
     #: At which rows the client pauses, and which task takes long; 0: never.
     slow_collect: int = 0
     slow_execute: int = 0
-    #: The fail point and the visit of the effect that is lost.
-    forgotten: tuple[FailPoint, int] | None = None
+    #: The fail point and the visit of the effect whose answer is lost, and whether it is performed.
+    forgotten: tuple[FailPoint, int, bool] | None = None
+    #: The round of the stall watch in which that answer comes after all; 0: never.
+    comes_in_round: int = 0
 
     def cut(self, pieces: tuple[Slice, ...]) -> tuple[Slice, ...]:
         """The part of the due slices that one push sends, as in `Backup.slices_of`."""
@@ -88,18 +90,20 @@ class Lapses:
         self._flow = flow
         self._tell = tell
         self._counts = {"collect": 0, "execute": 0, "forgotten": 0}
-        #: An effect was lost, so the query may stall.
+        #: An answer was lost, and a query may stall because of it.
         self.forgot = False
-        #: The worker that never looks again, and so does not notice that its query has ended.
-        self.blind: WorkerId | None = None
+        self.stalls = False
 
-    def forgets(self, point: FailPoint, worker: WorkerId) -> bool:
-        """Is this the effect that is lost?"""
+    @property
+    def performs(self) -> bool:
+        """Is the effect performed whose answer is lost?"""
+        return self._flow.forgotten is not None and self._flow.forgotten[2]
+
+    def forgets(self, point: FailPoint) -> bool:
+        """Is this the effect whose answer is lost?"""
         if self._flow.forgotten is None or point is not self._flow.forgotten[0] or self.forgot:
             return False
         self.forgot = self._is_it("forgotten", self._flow.forgotten[1])
-        if self.forgot and point is FailPoint.LOOK:
-            self.blind = worker
         return self.forgot
 
     def collect_ms(self) -> int:

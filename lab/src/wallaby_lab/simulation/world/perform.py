@@ -23,8 +23,7 @@ from wallaby_lab.simulation.judges.patience import is_refusal, require_closed
 from wallaby_lab.simulation.world.arriving import taken_in
 from wallaby_lab.simulation.world.brief import brief
 from wallaby_lab.simulation.world.committing import GroupCommits, GroupTicket, note_commits
-from wallaby_lab.simulation.world.coordinating import Coordinating
-from wallaby_lab.simulation.world.inquiry import standings_in
+from wallaby_lab.simulation.world.coordinating import Coordinating, standings_in
 from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, worker_query_of
 from wallaby_lab.simulation.world.reading import KeptReaders
 from wallaby_lab.simulation.world.saving import Saving
@@ -252,6 +251,8 @@ class SimulatedPerformer:
         """Ask processes for their standing; one that is gone, paused or cut off does not answer."""
         cut = partial(self._is_cut, actor.process.id)
         self._answer_later(actor, effect, standings_in(self._world, effect, cut), 300, 5_000)
+        if self._world.lost_answers is not None:
+            self._world.lost_answers.inquired()
 
     # --- the store -----------------------------------------------------------------------------------
 
@@ -374,13 +375,14 @@ class SimulatedPerformer:
 
     def _renew(self, actor: SimulatedActor, effect: working.Renew) -> None:
         worker, lease_ms = actor.process.id, self._world.scenario.coordinator.lease_ms
-        self._call(actor, effect, registering(worker, lambda gcs: gcs.renew(worker, lease_ms)))
+        self._call(actor, effect, registering(worker, lambda gcs: gcs.renew(worker, lease_ms), renews=True))
 
     def _discover(self, actor: SimulatedActor, effect: working.Discover) -> None:
         self._call(actor, effect, lambda gcs: gcs.queries())
 
     def _open_session(self, actor: SimulatedActor, effect: working.OpenSession) -> None:
-        self._world.open_session(actor.process, effect.query)
+        if effect.query not in actor.process.worker_queries:  # else an earlier answer was lost
+            self._world.open_session(actor.process, effect.query)
         self._answer_later(actor, effect, True, 10, 300)
 
     def _look(self, actor: SimulatedActor, effect: working.Look) -> None:

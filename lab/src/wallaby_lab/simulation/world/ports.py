@@ -1,4 +1,4 @@
-"""The ports of a world: performing its effects, and applying its faults."""
+"""The ports of a world: performing its effects, applying its faults, and losing answers."""
 
 from __future__ import annotations
 
@@ -24,3 +24,16 @@ class Strikes(Protocol):
 
     def heal(self) -> None:
         """End all faults."""
+
+
+class LosesAnswers(Protocol):
+    """Loses answers by mistake; see `lost`."""
+
+    def loses(self, actor: SimulatedActor, effect: Effect[Any]) -> bool:
+        """Lose this effect or its answer, if it is the one; True: it is not even performed."""
+
+    def delays(self, actor: SimulatedActor, effect: Effect[Any], value: Any) -> bool:
+        """Is this the answer that is lost?"""
+
+    def inquired(self) -> None:
+        """The stall watch has asked everybody."""

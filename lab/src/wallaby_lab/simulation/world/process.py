@@ -34,6 +34,9 @@ class SimulatedActor(DrivenActor):
     answered: tuple[Push, Any] | None = None
     #: How much longer its next backup takes.
     keeps_late_us: int = 0
+    #: The effect whose answer is lost, and since when.
+    lost: Any = None
+    lost_us: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +97,8 @@ class Process:
     armed: dict[str, int] = field(default_factory=dict)
     #: Until this time no message passes between this process and the store.
     store_cut_until_us: int = 0
+    #: The world's healing does not connect it to the store again: it has to leave by itself.
+    is_cut_from_store_for_good: bool = False
 
     @property
     def is_head(self) -> bool:
@@ -141,6 +146,9 @@ class RunTally:
     #: Channels that continued from a saved state, and outputs that were sent from the durable store.
     restored: int = 0
     fetched: int = 0
+    #: Queries that were rolled back, and those of them that had no complete snapshot.
+    rolled_back: int = 0
+    rolled_back_to_start: int = 0
     workers_lost: int = 0
     expelled: int = 0
     virtual_ms: int = 0

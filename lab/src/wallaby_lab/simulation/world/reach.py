@@ -25,11 +25,27 @@ class Reach:
         self._out_of_reach: deque[tuple[int, set[WorkerId]]] = deque(maxlen=64)
         #: The readers of a result that a worker did not answer.
         self._blamed: dict[WorkerId, set[object]] = {}
+        #: From when until when the head was paused, if it was for longer than a lease.
+        self._head_paused_us = 0, 0
+
+    def head_paused(self, until_us: int) -> None:
+        """The head is paused until then: meanwhile no worker can reach it."""
+        now_us = self._world.agenda.now_us
+        if until_us - now_us > self._world.scenario.coordinator.lease_ms * 1000:
+            self._head_paused_us = now_us, until_us
 
     def blame(self, worker: WorkerId, reader: object, *, reachable: bool) -> None:
         """A reader says that a worker does not answer it, or does again."""
         readers = self._blamed.setdefault(worker, set())
         (readers.discard if reachable else readers.add)(reader)
+
+    def _was_paused_while_it_watched(self) -> bool:
+        """Was the head paused shortly before its last look? What it decided before a pause, it may do after it."""
+        world = self._world
+        from_us, until_us = self._head_paused_us
+        looked_us = self._out_of_reach[-1][0] if self._out_of_reach else 0
+        watched_us = world.agenda.now_us - until_us
+        return looked_us > from_us and watched_us < world.scenario.coordinator.unreachable_ms * 1000
 
     def note(self) -> None:
         """Note, when the coordinator looks, which workers others cannot reach for a lasting reason."""
@@ -49,6 +65,10 @@ class Reach:
         world = self._world
         settings, live = world.scenario.coordinator, {process.id for process in world.live_workers()}
         world.complaining.require_most_wires(worker, live, settings.lease_ms, settings.unreachable_ms)
+        if self._was_paused_while_it_watched() and world.complaining.accuses_itself_alone(
+            worker, settings.unreachable_ms
+        ):
+            raise InvariantViolation(8, f"{worker} is given up, because the head was paused")
         if {kind for _, kind in world.tally.fired} & DISTURBS_CALLS or world.scenario.slow_worker:
             return
         since_us = world.agenda.now_us - REASON_US

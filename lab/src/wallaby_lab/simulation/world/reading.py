@@ -33,7 +33,7 @@ from wallaby.node.standing import Standing
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.drawn.stay import Stay, Visit
 from wallaby_lab.simulation.judges.visiting import Reader
-from wallaby_lab.simulation.world.inquiry import standings_in
+from wallaby_lab.simulation.world.coordinating import standings_in
 from wallaby_lab.simulation.world.process import SimulatedActor, worker_query_of
 from wallaby_lab.simulation.world.running import Running
 from wallaby_lab.simulation.world.ticket import Ticket
@@ -64,6 +64,7 @@ class KeptReaders:
     def whole(self, running: Running) -> None:
         """The head says that a result is whole; it may say so again after a restart, which changes nothing."""
         world, query = self._world, running.query
+        running.whole_first |= not query.cancelled
         if not query.graph.keeps:
             world.tell(f"{query.id}: the whole result is at the client")
             query.becomes_whole()
@@ -128,6 +129,7 @@ class KeptReaders:
                 effects.throw(error)
                 raise AssertionError("a reader goes on after an error") from error
             if isinstance(effect, Locate) and answer is not None:
+                reader.is_sent(effect.channel, answer.worker)
                 reader.is_told(answer.moves, self._world.agenda.now_ms())
 
     def _end(self, reader: Reader, error: WallabyError | None) -> None:
@@ -175,7 +177,7 @@ class KeptReaders:
     def _fetch(self, actor: SimulatedActor, effect: Fetch) -> None:
         """Ask a worker for outputs; it answers with those that it has published, or not at all."""
         world = self._world
-        self._reader(actor).asks(world.agenda.now_ms(), effect.worker)
+        self._reader(actor).asks(world.agenda.now_ms(), effect.worker, effect.channel)
         ticket = Ticket(world, actor, effect)
         world.agenda.after(FETCH_TIMEOUT_US, ticket.settle, None)
         world.agenda.after(world.soon_us(200, 3_000), self._serve, ticket)

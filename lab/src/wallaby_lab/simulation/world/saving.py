@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 
 from wallaby.lineage import effects as protocol
+from wallaby_lab.invariants import InvariantViolation
 from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, worker_query_of
 from wallaby_lab.simulation.world.world import World
 
@@ -50,13 +51,16 @@ class Saving:
         self._world.answer(actor, effect, fits)
 
     def save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
-        """Save a state, if a checkpoint is due. States are changed in place, so a copy is saved."""
+        """Save a copy of a state, which will be changed in place, if a checkpoint is due. A name has one content."""
         scenario = self._world.scenario
         shares = scenario.saved_shares
         share = shares[(scenario.random_seed + effect.task.stage) % len(shares)]
         saved = self._world.random.random() < share
         if saved:
             states = self._world.running[worker_query_of(actor).query.id].saved
+            before = states.get((effect.task, effect.key))
+            if before is not None and before.state != effect.state:
+                raise InvariantViolation(2, f"two states after {effect.task} are saved as {effect.key}")
             states[effect.task, effect.key] = protocol.RestoredState(
                 copy.deepcopy(effect.state), dict(effect.totals)
             )

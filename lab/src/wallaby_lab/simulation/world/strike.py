@@ -24,6 +24,8 @@ from wallaby_lab.simulation.world.world import World
 
 #: The most messages or calls that one fault strikes.
 BURST_MAX = 4
+#: The workers that are cut from the store for good, of those that are cut from it.
+_CUT_FOR_GOOD_SHARE = 0.2
 #: Faults that wait for the victim's next messages or calls, with the names under which they wait.
 _ARMED = {
     FaultKind.DROP: "drop",
@@ -78,6 +80,7 @@ class Striker:
             FaultKind.STORE_BACK: lambda _: self._set_store_back(),
             FaultKind.STORE_SPLIT: lambda _: self._split_store(),
             FaultKind.COORDINATOR_RESTART: lambda _: world.restart_coordinator(),
+            FaultKind.HEAD_PAUSE: lambda _: self._pause_head(),
             FaultKind.CANCEL: self._cancel,
             FaultKind.OUT_OF_MEMORY: self._run_out_of_memory,
             FaultKind.RELEASE: self._release,
@@ -87,7 +90,10 @@ class Striker:
         """Apply one fault at an actor; False if there was nothing that it could strike."""
         world = self._world
         victim = self._victim(actor)
-        if victim is None or (fault.kind is FaultKind.RELEASE and not self._kept()):
+        if fault.kind is FaultKind.RELEASE and not self._kept():
+            world.pending_faults.append(fault)  # it waits for a query whose result stays
+            return False
+        if victim is None:
             return False
         world.tell(f"*** {fault}, at {actor.process.id} {actor.name}, befalls {victim.id}")
         if fault.kind in _ARMED:
@@ -158,9 +164,18 @@ class Striker:
     # --- network, store, driver ----------------------------------------------------------------------
 
     def _cut_from_store(self, victim: Process) -> None:
-        victim.store_cut_until_us = self._world.agenda.now_us + self._world.soon_us(
-            20_000, 5 * self._lease_us
-        )
+        """Cut a worker from the store for a while, sometimes for good."""
+        world = self._world
+        victim.store_cut_until_us = world.agenda.now_us + world.soon_us(20_000, 5 * self._lease_us)
+        if world.random.random() < _CUT_FOR_GOOD_SHARE:
+            victim.store_cut_until_us, victim.is_cut_from_store_for_good = FOR_GOOD_US, True
+
+    def _pause_head(self) -> None:
+        """Pause the driver: its coordinator, its collectors and all that it answers."""
+        world = self._world
+        self._stop_for(world.head, self._lease_us // 2, 8 * self._lease_us)
+        world.reach.head_paused(world.head.paused_until_us)
+        world.silence.paused((world.head.paused_until_us - world.agenda.now_us) // 1000)
 
     def _pause_store(self, _: Process) -> None:
         world = self._world
@@ -320,7 +335,8 @@ class Striker:
             world.store.queries.clear()  # the next engine sweeps what nobody could remove
         for process in world.processes.values():
             process.armed.clear()
-            process.store_cut_until_us = 0
+            if not process.is_cut_from_store_for_good:
+                process.store_cut_until_us = 0
             process.paused_until_us = 0
             process.slowness = 1.0
         for process in world.live_workers():

@@ -27,22 +27,22 @@ from wallaby.node.driving import ActorState, stop_actor
 from wallaby.node.effects import Complain
 from wallaby.node.session import QuerySession
 from wallaby.worker.taskmanager import TaskManager
-from wallaby_lab.invariants.audit import Audit
 from wallaby_lab.simulation.drawn.aim import strike_holds
 from wallaby_lab.simulation.drawn.faults import OF_WIRES, FaultKind, SimulatedFault
 from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.drawn.schedules import LAGS
+from wallaby_lab.simulation.drawn.workload import ToyWorkload
 from wallaby_lab.simulation.judges.claiming import Claiming
 from wallaby_lab.simulation.judges.complaining import Complaining
 from wallaby_lab.simulation.judges.insisting import Insisting, require_current_run
 from wallaby_lab.simulation.judges.leaving import Leaving
 from wallaby_lab.simulation.judges.rehearsal import Rehearsal
-from wallaby_lab.simulation.judges.scrutiny import JUDGED, Scrutiny
-from wallaby_lab.simulation.judges.watching import Silence, require_ending
+from wallaby_lab.simulation.judges.scrutiny import JUDGED
+from wallaby_lab.simulation.judges.watching import Silence, judge_status
 from wallaby_lab.simulation.world.agenda import Agenda
 from wallaby_lab.simulation.world.checking import check_queries
 from wallaby_lab.simulation.world.flow import Lapses
-from wallaby_lab.simulation.world.ports import PerformsSimulated, Strikes
+from wallaby_lab.simulation.world.ports import LosesAnswers, PerformsSimulated, Strikes
 from wallaby_lab.simulation.world.process import (
     Process,
     RunTally,
@@ -51,12 +51,11 @@ from wallaby_lab.simulation.world.process import (
     channel_run_of,
 )
 from wallaby_lab.simulation.world.reach import Reach
-from wallaby_lab.simulation.world.running import Running
+from wallaby_lab.simulation.world.running import Running, running_of
 from wallaby_lab.simulation.world.wires import SimulatedWires
 
-#: The number of events between two checks whether a run is over.
-EVENTS_AT_ONCE = 4
-_EVENTS = range(EVENTS_AT_ONCE)
+#: The events between two checks whether a run is over.
+_EVENTS = range(4)
 
 
 class World:
@@ -69,6 +68,7 @@ class World:
         performer: Callable[[World], PerformsSimulated],
         striker: Callable[[World], Strikes],
         story: list[str] | None = None,
+        lost: Callable[[World], LosesAnswers] | None = None,
     ) -> None:
         self.scenario = scenario
         self.random = Random(scenario.random_seed)
@@ -85,7 +85,7 @@ class World:
         self.tally = RunTally()
         self.story = story
         self.lapses = Lapses(scenario.flow, self.tell)
-        self._forgets = scenario.flow.forgotten is not None
+        self.lost_answers = lost(self) if lost is not None and scenario.flow.forgotten is not None else None
         self.healed = False
         self.pending_faults = list(faults)
         self.pending_holds = list(scenario.schedule.holds)
@@ -204,21 +204,22 @@ class World:
     # --- queries -------------------------------------------------------------------------------------
 
     def submit(self, number: int) -> None:
-        """Submit a query to the workers that are registered; later, if there are none."""
+        """Submit a query of the scenario."""
+        self.submit_run(QueryId(f"q{number + 1}"), self.scenario.workloads[number])
+
+    def submit_run(self, run: QueryId, workload: ToyWorkload, before: Running | None = None) -> None:
+        """Submit a run of a query to the workers that are registered; later, if there are none."""
         lost = self.store_is_lost
         members = [worker for worker in self.store.workers if self.processes[worker].alive]
         if not members and not lost:
-            self.agenda.after(50_000, self.submit, number)
+            self.agenda.after(50_000, self.submit_run, run, workload, before)
             return
-        workload = self.scenario.workloads[number]
         tolerance = self.scenario.session.tolerance
-        query = Query(QueryId(f"q{number + 1}"), workload.graph, QueryPhase.ENTERING, tolerance=tolerance)
+        query = Query(run, workload.graph, QueryPhase.ENTERING, tolerance=tolerance)
         self.queries[query.id] = query
-        scrutiny = Scrutiny(workload.graph, self.scenario.session)
-        self.running[query.id] = Running(query, workload, Audit(workload.graph), scrutiny)
+        self.running[query.id] = running_of(query, workload, self.scenario.session, before)
         if lost:
-            lost_before = GcsLostError("The store was lost before the query was submitted.")
-            query.end(lost_before, QueryPhase.ENDED)
+            query.end(GcsLostError("The store was lost before the query was submitted."), QueryPhase.ENDED)
             return
         offset = self.random.randrange(len(members))
         hosts: dict[ChannelName, WorkerId] = {}
@@ -248,9 +249,8 @@ class World:
     def open_session(self, process: Process, query_id: QueryId) -> None:
         """A process begins to serve a query."""
         running = self.running[query_id]
-        session = QuerySession(
-            process.id, running.query.graph, self.scenario.session, lambda: self.whole(running)
-        )
+        settings = running.settings or self.scenario.session
+        session = QuerySession(process.id, running.query.graph, settings, lambda: self.whole(running))
         worker_query = SimulatedQuery(session, running.query)
         process.worker_queries[query_id] = worker_query
         self.spawn(process, worker_query, SESSION, session.run())
@@ -328,7 +328,8 @@ class World:
 
     def answer(self, actor: SimulatedActor, effect: Effect[Answer], value: Answer | BaseException) -> None:
         """Pass the answer to an effect in; a fault may strike first."""
-        if actor.state is not ActorState.ENDED:
+        lost = self.lost_answers
+        if actor.awaits(effect) and (lost is None or not lost.delays(actor, effect, value)):
             if type(effect) is Push:
                 actor.answered = effect, value
             if not self.healed:
@@ -353,8 +354,8 @@ class World:
             if type(asked) is Watch and actor.name == COORDINATOR:
                 self.silence.answers(value, self.agenda.now_ms())
             effect = self._send(actor, value)
-            if type(asked) is ReadStatus and value is not None and actor.name == COORDINATOR:
-                require_ending(self.running[asked.query])
+            if type(asked) is ReadStatus and value is not None:
+                judge_status(actor, self.running[asked.query], value, effect)
             if actor.name.kind is ActorKind.DRAIN:
                 alive = self.processes[WorkerId(str(actor.name.of))].alive
                 self.leaving.steps(actor, asked, value, effect, alive=alive)
@@ -404,8 +405,7 @@ class World:
             until_us = max(actor.process.paused_until_us, actor.held_until_us)
             self.agenda.after(until_us - now_us, self._perform, actor, effect)
             return
-        of_query = actor.worker_query is not None
-        if not (self._forgets and of_query and self.lapses.forgets(effect.point, actor.process.id)):
+        if self.lost_answers is None or not self.lost_answers.loses(actor, effect):
             self.performer.perform(actor, effect)
 
     def _send(self, actor: SimulatedActor, value: Any) -> Effect[Any] | None:

@@ -1,0 +1,1 @@
+"""How much memory executors leave to their TaskManagers, on hosts and in pods."""
