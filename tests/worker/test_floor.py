@@ -32,9 +32,9 @@ def decide(
     room: int | None = MANY,
     *,
     at_work: bool = False,
-    grown: int = 0,
+    growing: int = 0,
 ) -> MemoryAct:
-    return floor.decide(now, at(part), room, at_work=at_work, grown_bytes=grown)
+    return floor.decide(now, at(part), room, at_work=at_work, growing_bytes=growing)
 
 
 def test_each_step_comes_after_the_one_before_it_has_been_tried() -> None:
@@ -72,11 +72,11 @@ def test_a_step_is_repeated_but_not_all_the_time() -> None:
     assert decide(floor, AGAIN_SECONDS, 0.85) is MemoryAct.SPILL
 
 
-@pytest.mark.parametrize(("part", "grown"), [(0.96, 0), (0.91, 30 * MIB)])
-def test_without_time_for_steps_a_query_ends_at_once(part: float, grown: int) -> None:
-    assert decide(MemoryFloor(LIMITS), 0.0, part, at_work=True, grown=grown) is MemoryAct.END
-    assert decide(MemoryFloor(LIMITS), 0.0, 0.91, grown=20 * MIB) is MemoryAct.SHED
-    assert decide(MemoryFloor(LIMITS), 0.0, 0.85, grown=60 * MIB) is MemoryAct.SHED
+@pytest.mark.parametrize(("part", "growing"), [(0.96, 0), (0.91, 30 * MIB)])
+def test_without_time_for_steps_a_query_ends_at_once(part: float, growing: int) -> None:
+    assert decide(MemoryFloor(LIMITS), 0.0, part, at_work=True, growing=growing) is MemoryAct.END
+    assert decide(MemoryFloor(LIMITS), 0.0, 0.91, growing=20 * MIB) is MemoryAct.SHED
+    assert decide(MemoryFloor(LIMITS), 0.0, 0.85, growing=60 * MIB) is MemoryAct.SHED
 
 
 def test_one_query_ends_at_a_time_and_what_it_held_has_a_moment_to_go() -> None:

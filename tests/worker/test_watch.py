@@ -221,6 +221,18 @@ def test_the_query_that_takes_most_ends_and_no_other(watched: Watched) -> None:
     assert len(watched.node.failed) == 1
 
 
+@pytest.mark.parametrize(("seconds", "ends"), [(0.005, True), (0.1, False)])
+def test_a_query_ends_before_the_limit_if_memory_grows_so_fast_that_it_would_be_passed_meanwhile(
+    watched: Watched, seconds: float, ends: bool
+) -> None:
+    """12 MiB in 5 ms are 48 MiB until the query has noticed; in 100 ms there is time for the other steps."""
+    watched.node.serve("fast", running(700 * MIB, LIMITS.limit_bytes))
+    watched.look(1.0, 0.89)
+    assert not watched.node.failed
+    watched.look(1.0 + seconds, 0.93)
+    assert bool(watched.node.failed) is ends
+
+
 def test_a_long_task_beside_short_greedy_ones_is_not_blamed(watched: Watched) -> None:
     """The process has grown since the long one began, but not because of it; the short ones have just begun."""
     used = LIMITS.limit_bytes

@@ -9,10 +9,11 @@ three steps, each at a fraction of the allowance:
     spill  backups and states go to files although they are within their shares
     end    the query that takes most ends with `MemoryLimitError`
 
-A step is taken only when those before it have been tried, unless memory grows too fast: if it would exceed the limit at
-the next check, a query ends at once. Queries end one at a time: the next only after the memory of the last has had time
-to be freed. A query that cannot be stopped, because native code holds its thread, costs the process: beyond twice the
-allowance, when the kernel is about to act, or after some seconds, the worker leaves before it is killed.
+A step is taken only when those before it have been tried, unless memory grows too fast: if it would exceed the limit
+before a query that is told to end has ended, one ends at once. Queries end one at a time: the next only after the
+memory of the last has had time to be freed. A query that cannot be stopped, because native code holds its thread, costs
+the process: beyond twice the allowance, when the kernel is about to act, or after some seconds, the worker leaves
+before it is killed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ LEAVE_PART: Final = 2.0
 GREED_BYTES_MIN: Final = 32 * MIB
 GREED_PART: Final = 0.25
 HELPLESS_PART: Final = 1.25
+#: How long a running query takes to notice that it must end; meanwhile it grows on, at the last pace.
+END_SECONDS: Final = 0.02
 #: The minimum time between repetitions of a step, because freed memory takes a moment to show.
 AGAIN_SECONDS: Final = 1.0
 SETTLE_SECONDS: Final = 0.1
@@ -110,9 +113,9 @@ class MemoryFloor:
     _calm_since: float | None = None
 
     def decide(
-        self, now: float, used_bytes: int, room_bytes: int | None, *, at_work: bool, grown_bytes: int = 0
+        self, now: float, used_bytes: int, room_bytes: int | None, *, at_work: bool, growing_bytes: int = 0
     ) -> MemoryAct:
-        """Decide what to do, given the usage and its growth. `at_work`: a step is still being taken."""
+        """Decide what to do, given the usage, and its growth in `END_SECONDS`. `at_work`: a step is being taken."""
         part = self.limits.part(used_bytes, room_bytes)
         if part >= CALM_PART:
             self._calm_since = None
@@ -124,7 +127,7 @@ class MemoryFloor:
         if part < SHED_PART:
             calm = self._calm_since is not None and now - self._calm_since >= CALM_SECONDS
             return MemoryAct.RELAX if calm and not at_work and self.strained else MemoryAct.NOTHING
-        soon = self.limits.part(used_bytes + grown_bytes, room_bytes)
+        soon = self.limits.part(used_bytes + growing_bytes, room_bytes)
         too_fast = part >= AT_ONCE_PART or (part >= END_PART and soon >= 1.0)
         if too_fast and now >= self._patient_until:
             return MemoryAct.END
@@ -159,7 +162,7 @@ class MemoryFloor:
                 pass
 
     def query_gone(self, now: float) -> None:
-        """Note that the query that was told to end is gone: its memory is freed, which may take a moment to show."""
+        """Note that the query that had to end is gone; it may take a moment until its memory counts as free."""
         self.ended_at = None
         self.shed_at = None
         self._patient_until = now + SETTLE_SECONDS * 3

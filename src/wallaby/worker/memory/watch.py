@@ -33,6 +33,7 @@ from wallaby.node.pools import CallPool, KernelPool
 from wallaby.statements.connection import close_thread_session
 from wallaby.worker.memory.floor import (
     AGAIN_SECONDS,
+    END_SECONDS,
     MIB,
     RESERVE_BYTES,
     MemoryAct,
@@ -76,15 +77,25 @@ class MemoryReadings(Protocol):
 
 
 class HostReadings:
-    """The real figures of this host."""
+    """The real figures of this host. The keeper from which a TaskManager was forked counts with it.
+
+    They share the libraries that the keeper has loaded, and the proportional measure of each has half of them.
+    """
+
+    def __init__(self, keeper: int | None = None) -> None:
+        """`keeper` is the process from which this one was forked, if it exists only for this one."""
+        self._keeper = keeper
+        self._keeper_bytes = 0
 
     def resident(self) -> int:
-        """See `usage`."""
-        return resident_bytes()
+        """See `usage`; never less than `proportional` was when it was last read."""
+        return resident_bytes() + self._keeper_bytes
 
     def proportional(self) -> int:
         """See `usage`."""
-        return proportional_bytes()
+        if self._keeper is not None:
+            self._keeper_bytes = proportional_bytes(str(self._keeper))
+        return proportional_bytes() + self._keeper_bytes
 
     def room(self) -> int | None:
         """See `usage`."""
@@ -130,7 +141,8 @@ class MemoryWatch:
         self._ending: tuple[WorkerQuery, MemoryLimitError] | None = None
         #: The query that was reported to the store as the one that takes most.
         self._blamed: QueryId | None = None
-        self._last_bytes = 0
+        #: What was used at the last check, and when that was.
+        self._last_bytes, self._last_at = 0, float("-inf")
         self._helpless = False
         #: The queries that were served at the last check, and when the remains of ended ones are collected.
         self._served: frozenset[QueryId] = frozenset()
@@ -177,13 +189,13 @@ class MemoryWatch:
         self._press_on(now)
         self._collect_after_queries(now)
         used, room = self._used_bytes(now), self._room(now)
-        grown, self._last_bytes = used - self._last_bytes, used
-        act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
+        growing = self._growing_bytes(now, used)
+        act = self._floor.decide(now, used, room, at_work=self._at_work, growing_bytes=growing)
         if act is MemoryAct.NOTHING:
             return
         self._shared_at = float("-inf")  # to be sure
         used = self._used_bytes(now)
-        act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
+        act = self._floor.decide(now, used, room, at_work=self._at_work, growing_bytes=growing)
         match act:
             case MemoryAct.SHED | MemoryAct.SPILL:
                 self._step(act, used)
@@ -214,6 +226,12 @@ class MemoryWatch:
             self._give_back_at = None
             self._steps.submit(give_freed_memory_back)
 
+    def _growing_bytes(self, now: float, used_bytes: int) -> int:
+        """How much the process grows until a query that is told to end has ended, at the pace since the last check."""
+        grown, seconds = used_bytes - self._last_bytes, now - self._last_at
+        self._last_bytes, self._last_at = used_bytes, now
+        return int(max(grown, 0) / max(seconds, LOOK_SECONDS_MIN) * END_SECONDS)
+
     # --- figures -------------------------------------------------------------------------------------
 
     def _used_bytes(self, now: float) -> int:
@@ -228,7 +246,7 @@ class MemoryWatch:
         return resident - self._shared_bytes
 
     def _room(self, now: float) -> int | None:
-        """The bytes that the kernel leaves; rarely read while there is plenty."""
+        """The bytes that the kernel leaves; read rarely while that is plenty."""
         tight = self._room_bytes is not None and self._room_bytes < GROWTH_BYTES * ROOM_SECONDS
         if tight or now - self._room_at >= ROOM_SECONDS:
             self._room_bytes, self._room_at = self._looks.room(), now
