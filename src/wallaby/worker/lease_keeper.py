@@ -13,22 +13,24 @@ Conversely, the kernel takes a second or more to free the gigabytes of a killed 
 only afterwards. So the lease keeper has its own lifeline, which ends as soon as the kernel has begun to end the
 TaskManager; or at once, if the lease keeper is killed too.
 
+It is forked from the TaskManager before that has threads, because loading Python and what this module needs would take
+a third of a second of CPU time for each TaskManager, and 25 MiB.
+
 Without `/proc` it only holds the lifeline.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
-import subprocess
-import sys
+import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NoReturn
 
 from wallaby.errors import GcsError, GcsUnavailableError
 from wallaby.gcs.connection import connect, tls_files
@@ -57,16 +59,16 @@ class LeaseKeeper:
     def __init__(self, bootstrap: Bootstrap, worker: WorkerId, process_id: int | None = None) -> None:
         self._every_seconds = bootstrap.lease_ms / 1000 / BEATS_PER_LEASE
         self._over = threading.Event()
-        # The configuration of the new process contains a password, so it goes through a pipe, not on a command line.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "wallaby.worker.lease_keeper"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,
-        )
-        self._send(json.dumps(_told(bootstrap, worker, process_id or os.getpid())).encode() + b"\n")
+        served = process_id or os.getpid()
+        beats, sent = os.pipe()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of libraries' threads, which the child does not need.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.process_id = os.fork()
+        if self.process_id == 0:
+            _run(bootstrap, worker, served, beats)
+        os.close(beats)
+        self._sent = os.fdopen(sent, "wb", buffering=0)
 
     def start(self) -> None:
         """Start sending beats."""
@@ -75,40 +77,18 @@ class LeaseKeeper:
     def close(self) -> None:
         """End both. The process has nothing to clean up, so it is killed."""
         self._over.set()
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdin is not None, "it was made with a pipe"
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process_id, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.process_id, 0)
+        self._sent.close()
 
     def _beat(self) -> None:
-        while not self._over.wait(self._every_seconds) and self._send(b"."):
-            pass
-
-    def _send(self, data: bytes) -> bool:
-        """Send a beat. False: the process is gone, and the TaskManager continues without it."""
-        assert self._process.stdin is not None, "it was made with a pipe"
-        try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            return False
-        return True
-
-
-def _told(bootstrap: Bootstrap, worker: WorkerId, process_id: int) -> dict[str, Any]:
-    return {
-        "lifeline": bootstrap.lifeline_address,
-        "token": bootstrap.token,
-        "url": bootstrap.gcs_url,
-        "password": bootstrap.gcs_password,
-        "ca": bootstrap.gcs_tls_ca,
-        "incarnation": bootstrap.gcs_incarnation,
-        "engine": bootstrap.engine,
-        "worker": worker,
-        "lease_ms": bootstrap.lease_ms,
-        "process_id": process_id,
-    }
+        while not self._over.wait(self._every_seconds):
+            try:
+                self._sent.write(b".")
+            except (OSError, ValueError):  # the process is gone, and the TaskManager continues without it
+                return
 
 
 class ProcessAccount:
@@ -199,48 +179,56 @@ def attend(
             renew()
 
 
-def main() -> None:
-    """Run the process: its standard input has its configuration in one line, then beats."""
-    told = json.loads(_line(0))
-    lease_ms = int(told["lease_ms"])
+def _run(bootstrap: Bootstrap, worker: WorkerId, served: int, beats: int) -> NoReturn:
+    """In the child: keep the lease, and exit without the clean-up that belongs to the TaskManager."""
+    try:
+        _leave_all_but(beats)
+        _keep_lease(bootstrap, worker, served, beats)
+    finally:
+        os._exit(0)
+
+
+def _leave_all_but(kept: int) -> None:
+    """Let go of what belongs to the parent: its session, its handling of signals, and its files and connections.
+
+    A connection that stayed open here would hide the parent's death from whoever holds the other end.
+    """
+    os.setsid()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nothing, standard)
+    for file in [int(path.name) for path in Path("/dev/fd").iterdir()]:
+        if file not in (0, 1, 2, kept):
+            with contextlib.suppress(OSError):  # it was the listing's own
+                os.close(file)
+
+
+def _keep_lease(bootstrap: Bootstrap, worker: WorkerId, served: int, beats: int) -> None:
     connection = connect(
-        told["url"],
-        password=told["password"] or None,
-        incarnation=incarnation_of(told["incarnation"]),
-        tls=tls_files(told["ca"]),
+        bootstrap.gcs_url,
+        password=bootstrap.gcs_password or None,
+        incarnation=incarnation_of(bootstrap.gcs_incarnation),
+        tls=tls_files(bootstrap.gcs_tls_ca),
     )
-    gcs = RedisGcs(connection, told["engine"])
+    gcs = RedisGcs(connection, bootstrap.engine)
 
     def renew() -> None:
         with contextlib.suppress(GcsUnavailableError):
-            gcs.renew(WorkerId(told["worker"]), lease_ms)
+            gcs.renew(worker, bootstrap.lease_ms)
 
-    account = ProcessAccount(int(told["process_id"]))
-    attendance = LeaseHelp(lease_ms / 1000, time.monotonic())
-    with contextlib.suppress(GcsError), _lifeline(told):
-        attend(0, attendance, account, lease_ms / 1000 / BEATS_PER_LEASE, renew)
+    account = ProcessAccount(served)
+    attendance = LeaseHelp(bootstrap.lease_ms / 1000, time.monotonic())
+    with contextlib.suppress(GcsError), _lifeline(bootstrap, worker):
+        attend(beats, attendance, account, bootstrap.lease_ms / 1000 / BEATS_PER_LEASE, renew)
 
 
-def _lifeline(told: dict[str, Any]) -> contextlib.AbstractContextManager[object]:
+def _lifeline(bootstrap: Bootstrap, worker: WorkerId) -> contextlib.AbstractContextManager[object]:
     """Open a second lifeline besides the TaskManager's own; None if the head does not accept it."""
-    if not told["lifeline"]:
+    if not bootstrap.lifeline_address:
         return contextlib.nullcontext()
     try:
-        return contextlib.closing(Lifeline(told["lifeline"], told["token"], WorkerId(told["worker"])))
+        return contextlib.closing(Lifeline(bootstrap.lifeline_address, bootstrap.token, worker))
     except OSError:
         return contextlib.nullcontext()
-
-
-def _line(pipe: int) -> bytes:
-    """Read up to the first newline, and nothing after it."""
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(pipe, 1)
-        if not byte:
-            break
-        line += byte
-    return line
-
-
-if __name__ == "__main__":
-    main()

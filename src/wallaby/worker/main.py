@@ -148,7 +148,7 @@ class _Process:
             self._gcs,
             MemoryLimits(bootstrap.memory_bytes, bootstrap.memory_allowance_bytes),
             self._give_up,
-            HostReadings(os.getppid()),
+            HostReadings(os.getppid(), self._lease_keeper.process_id),
             keeps_freed_memory=keeps,
         )
 

@@ -62,12 +62,14 @@ def small(engines: Engines, spark: SparkSession, facts: Path) -> Engine:
 
 
 def pss_bytes(pid: int) -> int:
-    """What a TaskManager has in memory, its part of what it shares included, and that of its keeper, its parent."""
+    """What a TaskManager has in memory, its part of what it shares included, and that of its two keepers."""
+    process = psutil.Process(pid)
+    beside = (process.ppid(), *(child.pid for child in process.children()))
     return sum(
         next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
         for lines in (
-            Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
-            for process in (pid, psutil.Process(pid).ppid())
+            Path(f"/proc/{each}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            for each in (pid, *beside)
         )
     )
 

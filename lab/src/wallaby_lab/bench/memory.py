@@ -22,12 +22,14 @@ PAUSE_FACTOR = 15
 def held_bytes(root: int, workers: Collection[int] = ()) -> tuple[int, int]:
     """The proportional set size of a process and its descendants, in bytes, and the share of the given workers in it.
 
-    The keeper from which a TaskManager was forked, its parent, counts with it.
+    The keeper from which a TaskManager was forked, its parent, and its lease keeper, its child, count with it.
     """
     held = of_workers = 0
     with suppress(psutil.Error):
         parent = psutil.Process(root)
-        counted = {*workers, *(psutil.Process(pid).ppid() for pid in workers)}
+        counted = set(workers)
+        for worker in map(psutil.Process, workers):
+            counted |= {worker.ppid(), *(child.pid for child in worker.children())}
         for process in (parent, *parent.children(recursive=True)):
             with suppress(OSError, ValueError, StopIteration):
                 lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()

@@ -77,25 +77,25 @@ class MemoryReadings(Protocol):
 
 
 class HostReadings:
-    """The real figures of this host. The keeper from which a TaskManager was forked counts with it.
+    """The real figures of this host. Processes that exist only for a TaskManager count with it.
 
-    They share the libraries that the keeper has loaded, and the proportional measure of each has half of them.
+    The keeper from which it was forked, and its lease keeper, share the libraries that the keeper has loaded; the
+    proportional measure of each has a part of them.
     """
 
-    def __init__(self, keeper: int | None = None) -> None:
-        """`keeper` is the process from which this one was forked, if it exists only for this one."""
-        self._keeper = keeper
-        self._keeper_bytes = 0
+    def __init__(self, *beside: int) -> None:
+        """`beside` are the processes that count with this one."""
+        self._beside = beside
+        self._beside_bytes = 0
 
     def resident(self) -> int:
         """See `usage`; never less than `proportional` was when it was last read."""
-        return resident_bytes() + self._keeper_bytes
+        return resident_bytes() + self._beside_bytes
 
     def proportional(self) -> int:
         """See `usage`."""
-        if self._keeper is not None:
-            self._keeper_bytes = proportional_bytes(str(self._keeper))
-        return proportional_bytes() + self._keeper_bytes
+        self._beside_bytes = sum(proportional_bytes(str(process)) for process in self._beside)
+        return proportional_bytes() + self._beside_bytes
 
     def room(self) -> int | None:
         """See `usage`."""
