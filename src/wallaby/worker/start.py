@@ -39,6 +39,8 @@ def load(bootstrap: Bootstrap, *, gently: bool) -> None:
     set_allocators(bootstrap.memory_bytes)
     from wallaby.worker.memory.lean import leave_pandas_out  # noqa: PLC0415 - before anything makes Arrow look for it
 
+    # Loading makes very many objects and nearly no garbage: to look for some would take a fifth of the time.
+    gc.disable()
     leave_pandas_out()
     if gently:
         from wallaby.worker.low_priority_import import import_gently  # noqa: PLC0415 - needed after a loss only
@@ -47,8 +49,8 @@ def load(bootstrap: Bootstrap, *, gently: bool) -> None:
     else:
         importlib.import_module("wallaby.worker.main")
     # A collection in a child would write to the objects that are here, and so copy their pages.
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _is_open(bootstrap: Bootstrap) -> bool:
