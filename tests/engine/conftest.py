@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.engine.chaos import Chaos
 from tests.spark_sessions import Engines, shared_spark
 
 import wallaby
@@ -88,6 +89,20 @@ def engines(spark: SparkSession) -> Engines:
 def engine(engines: Engines) -> Engine:
     """Two TaskManagers of one thread each, small splits, leaves for the smallest query: what most tests need."""
     return engines.get(workers=2, threads=1, split=1, leaf_minimum=0)
+
+
+@pytest.fixture(scope="session")
+def fault_orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with orders of faults: one for all modules, so that they want the same engine."""
+    return tmp_path_factory.mktemp("orders")
+
+
+@pytest.fixture
+def chaos(engines: Engines, fault_orders: Path) -> Iterator[Chaos]:
+    """Engines that can be broken, and no orders when the test has ended."""
+    found = Chaos(engines, fault_orders)
+    yield found
+    found.book.give(())
 
 
 @pytest.fixture

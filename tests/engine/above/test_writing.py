@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.sql import SparkSession
+from tests.engine.chaos import Chaos, require_all_struck
 from tests.engine.conftest import on_spark
-from tests.engine.losses.test_faults import Chaos, require_all_struck
 from tests.engine.losses.test_policies import settings_of
 from tests.engine.test_ends import nothing_is_left_of_queries, until
-from tests.spark_sessions import Engines
 
 import wallaby
 from wallaby.above import writes
@@ -277,13 +276,6 @@ def test_what_only_spark_can_write_spark_writes(
     assert len(read(spark, tmp_path / "t")) == on_spark(spark, df.count)
     assert f"only Spark's writer {why}" in caplog.text
     assert not files
-
-
-@pytest.fixture
-def chaos(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chaos]:
-    found = Chaos(engines, tmp_path_factory.mktemp("chaos"))
-    yield found
-    found.book.give(())
 
 
 @pytest.fixture

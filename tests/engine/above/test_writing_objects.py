@@ -20,9 +20,9 @@ import pytest
 from pyarrow import fs
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from tests.engine.above.test_writing import chaos, enabled, files, small_files, stopped_processes
+from tests.engine.above.test_writing import enabled, files, small_files, stopped_processes
+from tests.engine.chaos import Chaos, require_all_struck
 from tests.engine.conftest import on_spark
-from tests.engine.losses.test_faults import Chaos, require_all_struck
 from tests.engine.test_ends import until
 from tests.engine.test_remote import _VIEW as VIEW
 from tests.stores import S3Server, s3_service
@@ -33,7 +33,7 @@ from wallaby.reading import storages
 from wallaby.relations.storage import S3Storage
 from wallaby.tables.objects.bucket import Bucket, bucket_of
 
-__all__ = ["chaos", "files", "small_files"]
+__all__ = ["files", "small_files"]
 
 #: A bucket of its own: Hadoop remembers which folder it shows as which bucket.
 TABLES = "tables"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.engine.chaos import Chaos, require_all_struck
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
-from tests.spark_sessions import Engines
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.engine import Engine
 from wallaby.errors import GcsUnavailableError, PoisonTaskError, WorkerLostError
-from wallaby.faults.orders import FaultOrders, parse_all
 from wallaby.lineage.graph import LinkKind
 from wallaby.node.reaching import COMPLAIN_AFTER_PUSHES
 from wallaby_lab import tpch
@@ -42,52 +40,6 @@ LONG_FAULTS = [
     "*:execute:4:kill; *:retrace:2:kill",
     "*:execute:4:kill; *:retrace-back-up:1:fail",
 ]
-
-
-class Chaos:
-    """Engines that can be broken on purpose, with the book in which orders stand."""
-
-    def __init__(self, engines: Engines, directory: Path) -> None:
-        self.workers = 2
-        self._engines = engines
-        self._directory = directory
-        self.book = FaultOrders(directory)
-
-    def engine(self, **settings: object) -> Engine:
-        found = self._engines.get(
-            workers=self.workers,
-            threads=1,
-            split=1,
-            chaos_enabled=True,
-            chaos_directory=str(self._directory),
-            **{"task_target": 1000, **settings},
-        )
-        until(lambda: places(found) == {f"w{at}" for at in range(self.workers)}, 90)
-        return found
-
-    def order(self, text: str) -> str:
-        return self.book.give(parse_all(text))
-
-
-def places(engine: Engine) -> set[str]:
-    return {worker.id.partition("-")[0] for worker in engine.workers() if worker.is_live}
-
-
-def require_all_struck(chaos: Chaos, name: str) -> None:
-    struck = {strike.order for strike in chaos.book.struck(name)}
-    assert struck == {str(order) for order in chaos.book.orders().values()}
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("chaos")
-
-
-@pytest.fixture
-def chaos(engines: Engines, directory: Path) -> Iterator[Chaos]:
-    found = Chaos(engines, directory)
-    yield found
-    found.book.give(())
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -7,13 +7,13 @@ import json
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.engine.losses.test_faults import Chaos, require_all_struck
+from tests.engine.chaos import Chaos, require_all_struck
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 from tests.spark_sessions import Engines
 from tests.spoiling import SPOILS
@@ -61,13 +61,6 @@ MODES = {
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("policies")
-
-
-@pytest.fixture
-def chaos(engines: Engines, directory: Path) -> Iterator[Chaos]:
-    found = Chaos(engines, directory)
-    yield found
-    found.book.give(())
 
 
 def settings_of(policy: str, store: Path) -> dict[str, object]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.engine.losses.test_faults import places
+from tests.engine.chaos import places
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.spark_sessions import Engines
 
