@@ -1,4 +1,4 @@
-"""Everyday functions, and which of them are native: data for a page that `make docs` writes.
+"""Everyday functions, and which of them are native: data for a page that `make pages` writes.
 
 The names are those of `SHOW FUNCTIONS` in Spark 4.3, operators by their signs. They are chosen by hand: of each group
 of Spark's reference of functions all but what is rare in everyday work, such as sketches, XML, variants, geography,

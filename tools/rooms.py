@@ -10,7 +10,7 @@ import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
-BEGIN = "<!-- layers: made from pyproject.toml by `make docs` -->\n"
+BEGIN = "<!-- layers: made from pyproject.toml by `make pages` -->\n"
 END = "<!-- end of layers -->\n"
 _EDGE = re.compile(r"^\s*(\w+)(?:\[[^\]]*\])? --> (\w+)", re.MULTILINE)
 _NODE = re.compile(r"(\w+)\[\"(\w+):")

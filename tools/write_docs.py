@@ -1,4 +1,4 @@
-"""Generate the documentation pages that are made from code (`make docs`). A test checks that they are current."""
+"""Generate the documentation pages that are made from code (`make pages`). A test checks that they are current."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def configuration() -> str:
     lines = [
         "# Configuration",
         "",
-        "<!-- Generated from src/wallaby/config/registry.py by `make docs`. -->",
+        "<!-- Generated from src/wallaby/config/registry.py by `make pages`. -->",
         "",
         _INTRODUCTION,
         "",
@@ -80,7 +80,7 @@ def _bound(setting: Setting, value: float) -> str:
 
 _COMPATIBILITY = """# Which queries run natively
 
-<!-- Generated from src/wallaby/functions and src/wallaby/reading by `make docs`. -->
+<!-- Generated from src/wallaby/functions and src/wallaby/reading by `make pages`. -->
 
 Spark plans every query. Wallaby runs the plan if it supports each operator, expression and type in it and computes
 them exactly as Spark does. Otherwise Spark runs the query, or the part of it that Wallaby cannot run; a reason names
@@ -200,7 +200,7 @@ def _code(names: Iterable[str]) -> str:
 
 _FUNCTIONS = """# Functions of everyday work
 
-<!-- Generated from tools/daily_functions.csv and src/wallaby/functions by `make docs`. -->
+<!-- Generated from tools/daily_functions.csv and src/wallaby/functions by `make pages`. -->
 
 {native} of {all} everyday functions and operators run natively. The list is in
 [tools/daily_functions.csv](../tools/daily_functions.csv), with the Catalyst expression of an example of each;

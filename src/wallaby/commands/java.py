@@ -18,7 +18,7 @@ _ASK_SECONDS: Final = 30
 _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?[^"]*"')
 HOW_TO_INSTALL: Final = (
     f"Install a JDK, {JAVA_MIN} or newer (Debian, Ubuntu: sudo apt install openjdk-17-jdk-headless; Fedora: sudo dnf "
-    "install java-21-openjdk-headless; macOS: brew install openjdk@17; without root: pip install install-jdk && "
+    "install java-21-openjdk-headless; without root: pip install install-jdk && "
     "python -c \"import jdk; print(jdk.install('17'))\"), and set JAVA_HOME if it is not on PATH."
 )
 

@@ -38,7 +38,7 @@ Examples:
 
   wallaby sql - --table t=data/ -o answer.parquet < query.sql
 
-  wallaby sql "…" --table t=data/ --workers 3 --event-log logs/ && wallaby report logs/*.jsonl
+  wallaby sql "…" --table t=data/ --workers 3 --event-log logs/ && wallaby history logs/
 """
 EXPLAIN_EXAMPLES = """
 Examples:
