@@ -34,14 +34,16 @@ from wallaby.reading.windows import FUNCTIONS
 from wallaby.relations.types import Kind
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-_INTRODUCTION = (
-    "Settings are keys of Spark's configuration or keywords of `wallaby.attach` and `wallaby.enable`: "
-    "`spark.wallaby.eventLog.dir` is the keyword `event_log_dir`. Keywords override keys. `attach` reads and checks "
-    "all settings, including those made with `spark.conf.set`. Settings marked * may be changed or unset at any time, "
-    "which applies from the next query on; what is set later overrides keywords, too. Other settings that are changed "
-    "later have no effect, and a warning says so; so does one about settings that have none beside the others. "
-    "Unknown keys and invalid values are errors, of `attach` or of the next query."
-)
+_INTRODUCTION = """\
+A setting is a key of Spark's configuration or a keyword of `wallaby.attach` and `wallaby.enable`:
+`spark.wallaby.eventLog.dir` is the keyword `event_log_dir`. None of them has to be set.
+
+- **When they are read.** `attach` reads and checks all settings, including those made with `spark.conf.set`. Keywords
+  override keys.
+- **Changes.** Settings marked * may be changed or unset at any time. The change applies from the next query on, and
+  overrides keywords too. If another setting is changed later, the change has no effect, and a warning says so.
+- **Mistakes.** Unknown keys and invalid values are errors, of `attach` or of the next query. A warning names settings
+  that have no effect because of others."""
 
 
 def configuration() -> str:

@@ -80,7 +80,8 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
         there = attached_to(spark)
         if there is not None and settings:
             raise AttachError(
-                "The session already has an engine, so its settings are fixed.", fix="Close it first."
+                "The session already has an engine, whose settings cannot be changed by enable.",
+                fix="Call enable without settings, or close the engine first: engine.close().",
             )
         engine = there if there is not None else attach(spark, **settings)
         _enabled[id(spark)] = _Enabled(spark, engine, ours=there is None)

@@ -77,7 +77,8 @@ def attach(spark: SparkSession, **settings: object) -> Engine:
     application = spark.sparkContext.applicationId
     if application in _attached:
         raise AttachError(
-            "An engine is already attached to this session.", fix="Use it, or close() it first."
+            "An engine is already attached to this session.",
+            fix="Use the engine that attach or enable returned, or close it first: engine.close().",
         )
     entries = entries_of(spark)
     session = SessionSettings(entries, read_settings({}, settings))
@@ -233,10 +234,10 @@ class Engine(Actions, EngineStatus):
     def dataframe(self, df: DataFrame) -> DataFrame:
         """Return a Spark DataFrame over the rows of a query that stay in the TaskManagers.
 
-        It is lazy: the query runs at the first action on the DataFrame, or on one made from it, and its rows stay until
-        `unpersist`, or until nobody holds the DataFrame any more. Spark's tasks read them straight from the
-        TaskManagers. The loss of a TaskManager costs what it held, nothing else. If Spark has to run the query, its
-        rows stay in Spark's cache instead (`df.persist()`).
+        It is lazy: the query runs at the first action on the DataFrame, or on one made from it. Its rows stay until
+        `unpersist`, or until nothing refers to the DataFrame any more. Spark's tasks read them straight from the
+        TaskManagers. If a TaskManager is lost, only the rows that it held are computed again. If Spark has to run the
+        query, its rows stay in Spark's cache instead (`df.persist()`).
 
         Args:
             df: The query.
@@ -262,7 +263,7 @@ class Engine(Actions, EngineStatus):
     def persist(self, df: DataFrame) -> DataFrame:
         """Run a query now, and return a Spark DataFrame over its rows, which stay in the TaskManagers.
 
-        Like `df.persist()` followed by an action, but a lost executor costs only what it held. See `dataframe`.
+        This is like `df.persist()` followed by an action, but the rows are in the TaskManagers. See `dataframe`.
 
         Raises:
             InvalidArgumentError: `df` is no DataFrame.
@@ -291,10 +292,10 @@ class Engine(Actions, EngineStatus):
     def write(self, df: DataFrame) -> DataFrameWriter:
         """Return a writer with PySpark's methods, which runs the query here wherever possible, at any size.
 
-        It needs no `enable`. Besides PySpark's options it has `key`, a name for this write: a second write to the same
-        table under the same key does nothing, and one that was cut off, even with its driver, is undone first. A write
-        with a key has to be of Parquet files on a file system of the hosts or on S3, from a query that runs here as a
-        whole, or to a table of Delta Lake or Iceberg; any other is refused.
+        It needs no `enable`. Besides PySpark's options it has `key`, a name for this write. A second write to the same
+        table under the same key does nothing. A write that was interrupted, even by the end of its driver, is undone
+        before the next one. A write with a key has to be of Parquet files on a file system of the hosts or on S3, from
+        a query that runs here as a whole, or to a table of Delta Lake or Iceberg. Any other is refused.
 
         Args:
             df: The query.

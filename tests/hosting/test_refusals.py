@@ -134,7 +134,7 @@ def test_a_local_master_without_a_slot_to_spare(master: str, keywords: dict[str,
 
 def test_executors_of_one_core_have_no_slot_to_spare() -> None:
     small = KnownCluster("spark://host:7077", 1, 1, spark_executor_instances="2")
-    with pytest.raises(AttachError, match="no slot"):
+    with pytest.raises(AttachError, match="No slot"):
         small.size(read_settings({}, {}), profiles=True)
     size = small.size(read_settings({}, {"exclusive": True}), profiles=True)
     assert (size.count, size.threads, size.per_executor) == (2, 1, 1)

@@ -193,6 +193,6 @@ def _leave(key: WriteKey | ObjectKey | None, why: str) -> None:
 
 def _only_here(why: str = "`engine.explain` says which part of its query stays on Spark") -> WriteError:
     return WriteError(
-        f"Only the TaskManagers can do a write with a key, and they cannot do this one: {why}.",
+        f"The TaskManagers cannot make this write, which has a key: {why}.",
         fix="Leave the key out, or write Parquet files from a query that runs wholly in the TaskManagers.",
     )

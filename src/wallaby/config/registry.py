@@ -48,12 +48,18 @@ SETTINGS: tuple[Setting, ...] = (
         whole_number,
         "number",
         0,
-        "TaskManagers; 0: one per executor, one under local[n].",
+        "How many TaskManagers to start; 0: one per executor, one under local[n].",
         0,
         4096,
     ),
     Setting(
-        "threads", whole_number, "number", 0, "Kernel threads per TaskManager; 0: one per core.", 0, 1024
+        "threads",
+        whole_number,
+        "number",
+        0,
+        "Threads that compute, per TaskManager; 0: one per core.",
+        0,
+        1024,
     ),
     Setting(
         "exclusive",
@@ -82,13 +88,22 @@ SETTINGS: tuple[Setting, ...] = (
         256 << 20,
         BYTES_MAX,
     ),
-    Setting("channels", whole_number, "number", 0, "Channels per stage; 0: one per kernel thread.", 0, 1024),
+    Setting(
+        "channels",
+        whole_number,
+        "number",
+        0,
+        "Parallel parts (channels) of each stage; 0: one per kernel thread.",
+        0,
+        1024,
+    ),
     Setting(
         "broadcast",
         byte_count,
         "bytes",
         128 << 20,
-        "The largest build side of a join that is broadcast to every reader, unless 1/16 of memory per thread is less.",
+        "The largest side of a join that is sent to every channel of the other side, instead of dividing both sides by "
+        "the key; at most 1/16 of the memory per thread.",
         0,
         BYTES_MAX,
     ),
@@ -116,7 +131,8 @@ SETTINGS: tuple[Setting, ...] = (
         byte_count,
         "bytes",
         128 << 20,
-        "How much unconsumed data may wait at the consumer, per edge; less if the memory budget is small.",
+        "How much data may wait at a receiving channel, for each channel that sends to it; less if the memory budget "
+        "is small.",
         1,
         BYTES_MAX,
     ),
@@ -130,13 +146,25 @@ SETTINGS: tuple[Setting, ...] = (
         BYTES_MAX,
     ),
     Setting(
-        "lease", seconds, "seconds", 1.25, "A worker silent for longer is suspected to be lost.", 0.2, 600
+        "lease",
+        seconds,
+        "seconds",
+        1.25,
+        "A TaskManager that is silent for longer is suspected to be lost.",
+        0.2,
+        600,
     ),
     Setting(
         "attachTimeout", seconds, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600
     ),
     Setting(
-        "noWorkersTimeout", seconds, "seconds", 60.0, "How long a query without workers waits.", 0, 86400
+        "noWorkersTimeout",
+        seconds,
+        "seconds",
+        60.0,
+        "How long a query waits while there is no TaskManager; then it ends with NoWorkersError.",
+        0,
+        86400,
     ),
     Setting(
         "retryOnGcsLoss",

@@ -25,6 +25,8 @@ from wallaby.config.registry import (
 from wallaby.errors import ConfigurationError
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
+#: How values look whose kind alone does not tell.
+_EXAMPLES = {"bytes": ", such as 512m or 2g", "seconds": ", such as 30s or 5m"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,9 @@ def _read(setting: Setting, key: str, text: str) -> Any:
         value = setting.read(text)
     except ValueError:
         raise ConfigurationError(
-            f"{key} = {text!r} is not valid.", fix=f"Expected: {setting.kind}.", key=key
+            f"{key} = {text!r} is not valid.",
+            fix=f"Expected: {setting.kind}{_EXAMPLES.get(setting.kind, '')}.",
+            key=key,
         ) from None
     low, high = setting.least, setting.most
     if low is not None and high is not None and not low <= value <= high:

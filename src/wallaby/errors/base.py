@@ -82,13 +82,13 @@ class UnsupportedSparkError(AttachError):
 
 
 class MissingPackageError(WallabyError):
-    """A Python package that Wallaby does not install by itself is needed; the field `extra` has the extra with it."""
+    """An optional Python package is needed; the field `extra` names the extra of Wallaby that installs it."""
 
     condition = "WALLABY_MISSING_PACKAGE"
 
 
 class UnsupportedTableError(WallabyError):
-    """A table cannot be read by its path as its format says; the fix says how else."""
+    """The files of a table alone do not give its rows, so it cannot be read by its path; the fix says how else."""
 
     condition = "WALLABY_UNSUPPORTED_TABLE"
 

@@ -86,7 +86,7 @@ class DivergenceError(QueryError):
 
 
 class WorkerLostError(QueryError):
-    """A worker of the query was lost, and the policy is `off`, or `restart` and the query has lost too many."""
+    """The query lost a worker under the policy `off`, or too many workers under `restart` or `checkpoint`."""
 
     condition = "WALLABY_WORKER_LOST"
     retryable = True

@@ -29,7 +29,7 @@ def local_path(address: str) -> str:
     scheme = urlsplit(address).scheme
     if scheme not in ("", _FILE):
         raise UnsupportedTableError(
-            f"{address} is not on a file system of the hosts, and no other table is read by its path.",
+            f"{address} is not on a file system of the hosts, so it cannot be read by its path.",
             fix=CATALOG,
             path=address,
         )

@@ -65,7 +65,7 @@ def by_id(table: Sequence[StructField], file: pa.Schema, path: str) -> tuple[Str
     """
     if len(file) and all(_id_of(field) is None for field in file):
         raise UnsupportedTableError(
-            f"The file {path} does not say which of its columns is which.",
+            f"The columns in the file {path} have no ids, so they cannot be matched with those of the table.",
             fix="Read the table through Spark's catalog, or have its files written again.",
             path=path,
         )
@@ -86,7 +86,7 @@ def _type_by_id(type_: DataType, found: pa.DataType, path: str) -> DataType:
             fields = _ids(list(found), path)
             if not any(field.metadata[ID] in fields for field in type_.fields):
                 raise UnsupportedTableError(
-                    f"A struct in {path} has none of the fields that the table has by now.",
+                    f"A struct in {path} has none of the fields that the table has now.",
                     fix="Read the table through Spark's catalog, or have its files written again.",
                     path=path,
                 )

@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 
 from wallaby.config.settings import Settings
 from wallaby.errors import AttachError
+from wallaby.observe.units import counted
 from wallaby.spark.memory.host import left_bytes
 from wallaby.spark.memory.pods import PodMemory, spark_bytes, spark_bytes_without_unit
 
@@ -195,7 +196,8 @@ class Cluster:
         left = cores - per_executor * (PROFILE_CPUS if profiles else task_cpus)
         if left < task_cpus and not settings.exclusive:
             raise AttachError(
-                f"{per_executor} TaskManagers in an executor of {cores} cores leave no slot for ordinary Spark jobs.",
+                f"No slot is left for ordinary Spark jobs: {counted(per_executor, 'TaskManager')} in an executor of "
+                f"{counted(cores, 'core')}.",
                 fix="Give executors more cores (spark.executor.cores), or set spark.wallaby.exclusive=true.",
                 setting="spark.executor.cores",
             )
@@ -209,7 +211,7 @@ class Cluster:
         count = settings.workers or 1
         if slots <= count and not settings.exclusive:
             raise AttachError(
-                f"{count} TaskManagers under {self.master} leave no slot for ordinary Spark jobs.",
+                f"No slot is left for ordinary Spark jobs: {counted(count, 'TaskManager')} under {self.master}.",
                 fix=f"Use local[{count + 1}] or more, or set spark.wallaby.exclusive=true.",
             )
         memory = settings.memory or int(left_bytes(self._jvm_bytes("driver")) * MEMORY_SHARE / count)

@@ -114,7 +114,7 @@ def test_a_write_with_a_key_that_spark_would_have_to_make_is_refused(
     with pytest.raises(WriteError, match=r"parquet\.bloom\.filter\.enabled"):
         engine.write(df).options(key="monday").option("parquet.bloom.filter.enabled", "true").parquet(path)
     only_spark = df.selectExpr("o_orderdate", "java_method('java.util.UUID', 'randomUUID') u")
-    with pytest.raises(WriteError, match="Only the TaskManagers can do a write with a key"):
+    with pytest.raises(WriteError, match="The TaskManagers cannot make this write, which has a key"):
         engine.write(only_spark).option("key", "monday").parquet(path)
     assert not written(tmp_path / "t")
     engine.write(df).mode("append").option("key", "monday").parquet(path)
