@@ -35,7 +35,7 @@ def connect(
             show_default=False,
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=1024)] = 1,
+    workers: Annotated[int, typer.Option(help="How many TaskManagers to start.", min=1, max=1024)] = 1,
     master: Annotated[
         str | None, typer.Option(help="Spark's master; default: local, with one slot per core.")
     ] = None,

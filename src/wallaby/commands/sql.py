@@ -67,7 +67,7 @@ Tables = Annotated[
         "Parquet. Repeatable.",
     ),
 ]
-Workers = Annotated[int, typer.Option(help="TaskManagers.", min=1, max=1024)]
+Workers = Annotated[int, typer.Option(help="How many TaskManagers to start.", min=1, max=1024)]
 Master = Annotated[str | None, typer.Option(help="Spark's master; default: local, with one slot per core.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")]
 
