@@ -320,7 +320,7 @@ def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
         ("select collect_list(i) over (order by l) from kinds", "CollectList"),
         ("select explode(array()) from kinds", "a constant of type array<void>"),
         ("select array(interval '1' day) x, i from kinds", "the type array<interval day> is not supported"),
-        ("select i from kinds sort by i", "Sort: an order within Spark's partitions"),
+        ("select i from kinds sort by i", "Sort: it sorts within Spark's partitions"),
         (
             "select rank() over (order by cast('7.1077697172678890914' as decimal(20,19))) from kinds",
             "Spark shortens a constant of more than 18 digits",

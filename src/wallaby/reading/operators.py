@@ -168,7 +168,7 @@ class RelationReader:
         found = tuple(key for key in keys if key is not None)
         if not node.flag("global"):
             self._expressions.refuse(
-                "Sort", "an order within Spark's partitions has no meaning here", "use orderBy"
+                "Sort", "it sorts within Spark's partitions, which Wallaby does not have", "use orderBy"
             )
             return None
         if child is None or len(found) < len(keys):
