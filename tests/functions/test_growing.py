@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.trees import call, column, literal, value_of
+from tests.trees import SETTINGS, call, column, literal, value_of
 
 from wallaby.errors import MemoryLimitError
 from wallaby.functions.registry import SCALARS
 from wallaby.functions.spread import Spreads, grows
+from wallaby.functions.text import letters, patterns
 from wallaby.relations.expression import Call, Expression
 from wallaby.relations.types import INTEGER, LONG, STRING, array
-from wallaby.statements.connection import DuckDbSession
+from wallaby.statements.connection import DuckDbSession, grown_bytes_max
 
 S, T, N, A = column(1, STRING), column(2, STRING), column(3, INTEGER), column(4, array(STRING))
 X, SOFAR, DONE = column(7, STRING), column(8, STRING), column(9, STRING)
@@ -41,6 +42,7 @@ def computed(value: int) -> Call:
     return call("add", LONG, literal(value, LONG), literal(0, LONG))
 
 
+LARGEST_BYTES = grown_bytes_max(SETTINGS)
 DOUBLED = call("concat", STRING, SOFAR, SOFAR)
 
 
@@ -73,6 +75,8 @@ def test_what_is_checked_gives_what_it_gave(
         call("repeat", STRING, times("a", 1000), literal(1_000_000, INTEGER)),
         call("replace", STRING, times("ab", 100_000), text("b"), times("xy", 100_000)),
         counted(computed(1), computed(1_000_000_000)),
+        counted(computed(1), computed(LARGEST_BYTES // 8 + 1)),
+        call("array_repeat", array(LONG), computed(7), literal(LARGEST_BYTES // 16 + 1, INTEGER)),
         call(
             "array_join",
             STRING,
@@ -123,3 +127,24 @@ def test_only_what_may_be_much_larger_than_its_columns_grows(expression: Express
 def test_a_function_that_declares_nothing_is_unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCALARS, "upper", replace(SCALARS["upper"], size=None))
     assert Spreads().of(call("upper", STRING, S)) is None
+
+
+@pytest.mark.parametrize("block", [1, 2, 7])
+@pytest.mark.parametrize("value", ["", " ", "aB  ςΣ x", "ßa bC ", "  ΑΣ ΑΣ", "xxaxx a", "😀a ba"])
+def test_long_texts_are_processed_a_part_at_a_time(
+    block: int, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their words, letters and matches would take many times their memory; parts give what the whole gives."""
+
+    def results() -> list[str]:
+        replaced = [patterns.replace(value, pattern, "<$0$1>") for pattern in ("(a)", "( +)", "(x*)a")]
+        return [
+            letters.initcap(value),
+            letters.mask(value, "X", "x", "n", "") if value.isascii() else "",
+            *replaced,
+        ]
+
+    whole = results()
+    monkeypatch.setattr(letters, "_BLOCK", block)
+    monkeypatch.setattr(patterns, "_LONG", block)
+    assert results() == whole

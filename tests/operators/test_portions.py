@@ -21,7 +21,13 @@ from wallaby.plan.physical import JoinFragment, MapFragment, ScanFragment, Split
 from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Filter, Input, Join, Project, Relation, Union, Unnest
 from wallaby.relations.types import BOOLEAN, INTEGER, LONG, STRING, array
-from wallaby.statements.connection import OVER_PORTIONS, DuckDbSession, KernelSettings, close_thread_session
+from wallaby.statements.connection import (
+    OVER_PORTIONS,
+    DuckDbSession,
+    KernelSettings,
+    NoRoomError,
+    close_thread_session,
+)
 from wallaby.statements.growth import Growth
 
 PORTION = 128 << 10
@@ -285,6 +291,52 @@ def test_rows_are_taken_until_they_give_a_portion(settings: KernelSettings) -> N
     assert tried[:2] == [1000, 64]
     assert taken.made.value_bytes <= OVER_PORTIONS * PORTION
     assert 1 <= taken.rows <= 8
+
+
+def test_fewer_rows_are_taken_if_there_is_no_room_for_them(settings: KernelSettings) -> None:
+    tried: list[int] = []
+
+    def run(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tried.append(sum(batch.num_rows for batch in rows))
+        if tried[-1] > 10:
+            raise NoRoomError("too many")
+        yield from rows
+
+    rows = numbers((A, B), 1000, 7)
+    taken = take(rows, ALL, run, settings, OVER_PORTIONS * PORTION)
+    assert tried[:3] == [1000, 64, 8]
+    assert max(tried[3:]) == 8, "what had no room is not tried again"
+    assert taken.rows == 1000
+    assert tuples(taken.made.batches) == tuples(rows)
+
+
+def test_a_single_row_without_room_ends_the_query(settings: KernelSettings) -> None:
+    def fail(_batch: pa.RecordBatch) -> pa.RecordBatch:
+        raise NoRoomError("too large")
+
+    def run(rows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(fail, rows)
+
+    with pytest.raises(MemoryLimitError, match="too large"):
+        take(numbers((A, B), 1000, 7), ALL, run, settings, OVER_PORTIONS * PORTION)
+
+
+def test_a_statement_without_room_for_all_rows_takes_fewer(settings: KernelSettings) -> None:
+    """Joined words are state of an aggregation, which DuckDB does count: of four such rows it has more than 32 MiB."""
+    words = column(7, array(STRING))
+    rows = rows_of((A, words), [(i, [f"{n:06}" + "w" * 900 for n in range(4000)]) for i in range(4)])
+    joined = call("length", INTEGER, call("array_join", STRING, words, literal("-", STRING)))
+    tree = Project(
+        Filter(Input(0, (A, words)), call("ge", BOOLEAN, A, literal(0, LONG))), (named(8, joined),)
+    )
+    session = DuckDbSession(settings)
+    program = Program(tree, frozenset())
+    with pytest.raises(NoRoomError):
+        program.run(session, {0: rows})
+    taken = take(rows, ALL, lambda some: program.stream(session, {0: some}), settings, PORTION)
+    session.close()
+    assert taken.rows == 4
+    assert tuples(taken.made.batches) == [(4000 * 907 - 1,)] * 4
 
 
 @pytest.mark.parametrize(

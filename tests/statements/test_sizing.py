@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from tests.trees import SETTINGS, call, column, literal, named, rows_of, tuples
 
+from wallaby.errors import MemoryLimitError
 from wallaby.functions.registry import SCALARS
+from wallaby.functions.size import ARRAY_TIMES
 from wallaby.operators.program import Program
 from wallaby.operators.steps import LoweredTree, Statement
 from wallaby.operators.taking import ALL, first_pace
@@ -16,7 +20,8 @@ from wallaby.relations.expression import Call, Expression
 from wallaby.relations.relation import Filter, Input, Project, Relation, Unnest
 from wallaby.relations.types import BOOLEAN, INTEGER, LONG, STRING, array
 from wallaby.statements.connection import OVER_PORTIONS, DuckDbSession, close_thread_session
-from wallaby.statements.growth import Growth
+from wallaby.statements.growth import Growth, path_above
+from wallaby.statements.ordinary import multiples
 
 S, T, N, A = column(1, STRING), column(2, STRING), column(3, INTEGER), column(4, array(STRING))
 X, SOFAR, DONE, E = column(7, STRING), column(8, STRING), column(9, STRING), column(20, STRING)
@@ -53,7 +58,8 @@ def test_what_is_replaced_is_counted() -> None:
 def test_elements_are_measured_one_by_one() -> None:
     made = call("transform", array(STRING), A, lambda_of(call("concat", STRING, X, T), X))
     most, sure = weights(of(made))
-    assert most == sure == [5 * (1 + 50) + 5 * 8, 0]
+    assert sure == [5 * (1 + 50) + 5 * 8, 0]
+    assert most == [ARRAY_TIMES * size for size in sure], "DuckDB copies arrays while they grow"
 
 
 def test_an_aggregation_that_doubles_is_measured_without_its_elements() -> None:
@@ -88,6 +94,42 @@ def test_an_ordinary_expression_is_not_weighed() -> None:
     tree = of(call("upper", STRING, S), call("concat", STRING, S, T))
     assert first_pace(tree) == ALL
     assert Growth(tree, 0, SETTINGS).weigh(ONE) is None
+
+
+def wide_of(length: int, count: int) -> list[pa.RecordBatch]:
+    return rows_of((S, T, N, A), [("a" * length, "t", 1, [])] * count)
+
+
+def test_wide_rows_are_weighed_for_ordinary_functions_too() -> None:
+    """A vector of them makes hundreds of megabytes of empty parts, which DuckDB neither counts nor spills."""
+    settings = replace(SETTINGS, portion_bytes=1 << 20)
+    tree = of(call("split", array(STRING), S, literal("a", STRING)))
+    growth = Growth(tree, 0, settings)
+    found = growth.weigh(wide_of(20_000, 100))
+    assert found is not None
+    assert int(found.sure[0]) == 0, "it is only bounded"
+    assert 20_000 * 16 * 2 < found.most[0] < 20_000 * 16 * 8
+    limit = OVER_PORTIONS * settings.portion_bytes
+    assert found.rows_within(0, 100, limit, settings) < 10
+    assert growth.weigh(wide_of(20, 5000)) is None, "a vector of narrow rows makes little"
+
+
+def test_what_is_made_of_the_result_of_an_ordinary_function_counts() -> None:
+    below = Project(ROWS, (named(20, call("upper", STRING, S)),))
+    above = Project(below, (named(21, call("concat", STRING, E, E)),))
+    assert multiples(path_above(above, 0)) == {S.id: 3 + 2 * 2 * 3}
+
+
+def test_a_single_row_may_make_two_fifths_of_what_a_kernel_may_hold() -> None:
+    """There are several copies of it, and DuckDB counts hardly any."""
+    steps = call("sequence", array(LONG), literal(1, LONG), call("cast", LONG, N))
+    limit = SETTINGS.memory_bytes * 2 // 5
+    for count, refused in ((limit // 8 - 1, False), (limit // 8 + 1, True)):
+        found = Growth(of(steps), 0, SETTINGS).weigh(rows_of((S, T, N, A), [("", "", count, [])]))
+        assert found is not None
+        assert int(found.sure[0]) == count * 8
+        with pytest.raises(MemoryLimitError, match="A single row produces") if refused else nullcontext():
+            assert found.rows_within(0, 1, 1, SETTINGS) == 1
 
 
 def test_the_rows_of_an_array_are_made_before_what_multiplies_them(session: DuckDbSession) -> None:

@@ -31,14 +31,30 @@ PLUS_MAX: Final = 4096
 PARTS_TIMES: Final = 1 + 2 * VALUE_BYTES
 #: The largest result of a call for a single row. A statement may use this macro of DuckDB's; a session defines it.
 LARGEST_SQL: Final = "wallaby_grown_max()"
-#: DuckDB copies what an aggregation of an array has collected several times while it grows.
-REDUCED_PARTS: Final = 4
+#: How many times the result of an aggregation of an array DuckDB holds while it grows.
+REDUCED_TIMES: Final = 4
+#: How many times its values DuckDB takes for an array while it makes it: room for up to as many again, the smaller
+#: array that it grew out of, and a copy where a condition decides. It counts none of that as its own memory.
+ARRAY_TIMES: Final = 4
+#: These join their arguments two by two, so that there are as many intermediate results.
+JOINING: Final = frozenset({"concat", "array_concat"})
 _VARYING: Final = frozenset({Kind.STRING, Kind.BINARY, Kind.ARRAY, Kind.MAP})
 
 
 def varies(type_: DataType) -> bool:
     """Do values of a type differ in size?"""
     return any(part.kind in _VARYING for part in parts_of(type_))
+
+
+def is_array(type_: DataType) -> bool:
+    """Is a type's value an array or a map?"""
+    return type_.kind in (Kind.ARRAY, Kind.MAP)
+
+
+def held_times(call: Call) -> int:
+    """How many times DuckDB holds the results of a call while it makes those of many rows."""
+    joins = len(call.arguments).bit_length() if call.function in JOINING else 1
+    return joins * (ARRAY_TIMES if is_array(call.type) else 1)
 
 
 class LambdaShape(Enum):

@@ -59,6 +59,8 @@ class Spreads:
     def __init__(self, known: Known = _NONE_KNOWN) -> None:
         self._known = known
         self.growing: set[int] = set()
+        #: The other calls that make text, binary data, arrays or maps, and the sizes of their results.
+        self.ordinary: list[tuple[Call, Spread]] = []
 
     def of(self, expression: Expression) -> Spread | None:
         """The size of an expression; None: unlimited."""
@@ -80,6 +82,8 @@ class Spreads:
                 found = self._of_call(expression, arguments)
                 if found is None or not found.is_small:
                     self.growing.add(id(expression))
+                elif varies(expression.type):
+                    self.ordinary.append((expression, found))
                 return found
 
     def _of_call(self, call: Call, arguments: list[Spread | None]) -> Spread | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from wallaby.functions.scalar_sql import SCALARS
-from wallaby.functions.size import LARGEST_SQL, REDUCED_PARTS, is_small, value_size
+from wallaby.functions.size import LARGEST_SQL, is_small, value_size
 from wallaby.functions.words import bound
 from wallaby.relations.expression import Call, Column, Literal
 from wallaby.relations.types import DataType
@@ -48,4 +48,4 @@ def checked(call: Call, sql: Sequence[str], size: Callable[..., str], write: Cal
 def checked_step(sofar: str, type_: DataType, step: str) -> str:
     """Write the next step of an aggregation of an array, if what it has collected so far is not too large."""
     size = value_size(sofar, type_)
-    return case([(f"{size} * {REDUCED_PARTS}.0 > {LARGEST_SQL}", _TOO_LARGE)], step)
+    return case([(f"{size} > {LARGEST_SQL}", _TOO_LARGE)], step)

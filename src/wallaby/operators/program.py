@@ -26,7 +26,14 @@ from wallaby.operators.steps import ColumnChoice, Counting, LoweredTree, Probe, 
 from wallaby.operators.taking import first_rows, rest_of
 from wallaby.relations.relation import Input, Relation
 from wallaby.sql.types import arrow_schema, column_name
-from wallaby.statements.connection import OVER_PORTIONS, DuckDbSession, KernelSettings, Rows, TableView
+from wallaby.statements.connection import (
+    OVER_PORTIONS,
+    DuckDbSession,
+    KernelSettings,
+    NoRoomError,
+    Rows,
+    TableView,
+)
 from wallaby.statements.growth import Growth
 from wallaby.statements.relation import input_name, relation_sql, result_columns
 from wallaby.statements.widths import divided, side_by_side
@@ -180,10 +187,26 @@ class Program:
         settings = run.session.settings
         for group in gathered(flow, settings.part_bytes if joins else settings.flow_bytes):
             for part in self._light(step, source, group, settings):
-                run.tables[source.number] = _one_table(part, arrow_schema(source.columns))
-                yield from self._answered(step, run)
-                del run.tables[source.number]
+                yield from self._in_room(step, source, part, run)
             del group
+
+    def _in_room(self, step: Statement, source: Input, rows: Batches, run: _Run) -> Iterator[pa.RecordBatch]:
+        """Run a statement on some rows; if DuckDB has no room for them, on fewer at a time."""
+        waiting = [rows]
+        while waiting:
+            part = waiting.pop()
+            run.tables[source.number] = _one_table(part, arrow_schema(source.columns))
+            is_first = True
+            try:
+                for batch in self._answered(step, run):
+                    is_first = False
+                    yield batch
+            except NoRoomError:
+                if not is_first or sum(batch.num_rows for batch in part) <= 1:
+                    raise
+                waiting.extend(reversed(list(_cut(part))))
+            finally:
+                del run.tables[source.number]
 
     def _counted(self, step: Counting, rows: Batches, run: _Run) -> Iterator[pa.RecordBatch]:
         """The groups of rows that are there, in batches like those of a statement."""

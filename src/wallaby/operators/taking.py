@@ -2,9 +2,10 @@
 
 Rows may produce many times their own size: a join whose keys have hundreds of partners, an exploded array, a repeated
 text. So the output is measured while it is produced. If it becomes too large, it is discarded, and fewer rows are
-tried; rows that a task has not taken wait as input for the following tasks. So the output of a task is bounded, in
-memory and on disk, however its rows multiply. The *pace* says how many rows are tried at a time. It follows from the
-output of earlier rows and is part of the state, so a retrace keeps the same pace.
+tried. The same happens if DuckDB has no room for what it computes of some rows at once. Rows that a task has not taken
+wait as input for the following tasks. So the output of a task is bounded, in memory and on disk, however its rows
+multiply. The *pace* says how many rows are tried at a time. It follows from the output of earlier rows and is part of
+the state, so a retrace keeps the same pace.
 
 Only the output of a single row may exceed the limit. It is set aside on disk and output portion by portion.
 """
@@ -21,7 +22,7 @@ import pyarrow as pa
 from wallaby.batches.chunks import Chunks, spooled
 from wallaby.batches.sizes import value_bytes
 from wallaby.relations.relation import Relation
-from wallaby.statements.connection import KernelSettings
+from wallaby.statements.connection import KernelSettings, NoRoomError
 from wallaby.statements.growth import Weights, tree_grows
 
 Batches = Sequence[pa.RecordBatch]
@@ -105,6 +106,7 @@ def take(
     weights = weigh(rows) if weigh is not None else None
     found: list[pa.RecordBatch] = []
     size = at = 0
+    pace_max = PACE_MAX
     while at < count and size < settings.portion_bytes:
         length = count - at if pace == ALL else min(rows_at(pace), count - at)
         if rows_max is not None:
@@ -112,12 +114,18 @@ def take(
         if weights is not None:
             length = weights.rows_within(at, length, limit_bytes, settings)
         stream = run(rows if length == count else _slice(rows, at, length))
-        made, own, whole = _within(stream, limit_bytes - size)
+        try:
+            made, own, whole = _within(stream, limit_bytes - size)
+        except NoRoomError:
+            if length == 1:
+                raise
+            pace = pace_max = _slower(length)
+            continue
         if whole:
             found += made
             size += own
             at += length
-            if pace != ALL and pace < PACE_MAX and own * _FACTOR <= settings.portion_bytes:
+            if pace != ALL and pace < pace_max and own * _FACTOR <= settings.portion_bytes:
                 pace += 1
             continue
         if length == 1 and not found:
@@ -126,10 +134,15 @@ def take(
         _close(stream)
         if length == 1:
             break
-        pace = max(pace for pace in range(1, PACE_MAX + 1) if pace == 1 or rows_at(pace) * _FACTOR <= length)
+        pace = _slower(length)
     if rows_max is not None and len(found) > 1:
         found = [pa.concat_batches(found)]  # rows with many columns must not be in small batches
     return TakenRows(spooled(found, aside_bytes, settings.temp_directory), at, pace)
+
+
+def _slower(length: int) -> int:
+    """The pace at which an eighth of some rows is tried, or one row."""
+    return max(pace for pace in range(1, PACE_MAX + 1) if pace == 1 or rows_at(pace) * _FACTOR <= length)
 
 
 def _within(stream: Iterator[pa.RecordBatch], limit_bytes: int) -> tuple[list[pa.RecordBatch], int, bool]:

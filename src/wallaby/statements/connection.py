@@ -125,13 +125,19 @@ class KernelSettings:
         return max(self.memory_bytes // 8, self.portion_bytes)
 
 
-#: The result for a single row may be at most this many times what a kernel may hold.
-_GROWN_PARTS: Final = 2
+class NoRoomError(MemoryLimitError):
+    """DuckDB could not hold what a statement needs for all its rows; for fewer rows it may."""
+
+
+#: What the functions of a single row make may be at most this part of what a kernel may hold. There are up to seven
+#: copies of it (four of DuckDB's, which counts hardly any, two or three of a Python function, and the output), and the
+#: kernels have 35 % of the budget: so all copies together take about the budget, and everything else the allowance.
+_GROWN_PART: Final = 0.4
 
 
 def grown_bytes_max(settings: KernelSettings) -> int:
-    """The largest result of a function for a single row: DuckDB holds it twice while it grows."""
-    return _GROWN_PARTS * settings.memory_bytes
+    """The largest result of a function for a single row."""
+    return int(settings.memory_bytes * _GROWN_PART)
 
 
 class DuckDbSession:
@@ -330,7 +336,7 @@ def _our_error(error: duckdb.Error | OSError, settings: KernelSettings) -> Query
     if isinstance(error, duckdb.InterruptException) or message.startswith("INTERRUPT Error"):
         return QueryCancelledError("The running step was interrupted.")
     if isinstance(error, duckdb.OutOfMemoryException) or message.startswith("Out of Memory Error"):
-        return MemoryLimitError(
+        return NoRoomError(
             f"A step needs more than its {settings.memory_bytes // MIB} MiB and cannot spill the rest.",
             detail=message,
             fix="Raise spark.wallaby.memory, or use fewer threads per worker.",

@@ -8,7 +8,7 @@ first, by a statement that makes numbers only (`sizing.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -23,10 +23,11 @@ from wallaby.relations.relation import Aggregate, Filter, Input, Project, Relati
 from wallaby.relations.tree import expressions_of
 from wallaby.sql.types import arrow_schema
 from wallaby.sql.words import column_identifier, identifier
-from wallaby.statements.connection import KernelSettings, grown_bytes_max, thread_session
+from wallaby.statements.connection import OVER_PORTIONS, KernelSettings, grown_bytes_max, thread_session
 from wallaby.statements.expression import output_sql
+from wallaby.statements.ordinary import OrdinaryGrowth
 from wallaby.statements.relation import input_name, inputs_of, relation_sql
-from wallaby.statements.sizing import Sizing
+from wallaby.statements.sizing import GrowingResult, Sizing
 
 #: Rows of whose results nothing is known are taken so many at a time.
 _UNKNOWN_ROWS: Final = 8
@@ -71,7 +72,7 @@ def is_row_by_row(relation: Relation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """For each row: the most bytes that its functions make, and how many they make for certain."""
+    """For each row: the most bytes that its functions take, and how many they make for certain."""
 
     most: npt.NDArray[np.float64]
     sure: npt.NDArray[np.float64]
@@ -100,13 +101,28 @@ class Growth:
         self._number = number
         self._sql: str | None = None
         self._some_unknown = False
+        self._ordinary: OrdinaryGrowth | None = None
         feet = [source for source in inputs_of(tree) if source.number == number]
-        if len(feet) == 1 and tree_grows(tree):
+        if len(feet) == 1:
+            path = path_above(tree, number)
+            self._ordinary = OrdinaryGrowth(feet[0], path)
             self._schema = arrow_schema(feet[0].columns)
-            self._sql = self._weighing(feet[0], _above(tree, number))
+            self._sql = self._weighing(feet[0], path) if tree_grows(tree) else None
 
     def weigh(self, rows: Sequence[pa.RecordBatch]) -> Weights | None:
-        """The sizes for each row; None if nothing grows, or if they cannot be computed."""
+        """The sizes for each row; None if nothing grows and no row is wide, or if they cannot be computed."""
+        grown = self._grown(rows)
+        if self._ordinary is None:
+            return grown
+        ordinary = self._ordinary.weigh(rows, OVER_PORTIONS * self._settings.portion_bytes)
+        if ordinary is None:
+            return grown
+        if grown is None:
+            return Weights(ordinary, np.zeros(len(ordinary)))
+        return replace(grown, most=grown.most + ordinary)
+
+    def _grown(self, rows: Sequence[pa.RecordBatch]) -> Weights | None:
+        """The sizes of what growing functions make."""
         if self._sql is None:
             return None
         table = pa.Table.from_batches(rows, self._schema)
@@ -128,8 +144,7 @@ class Growth:
         """A statement over the input that gives the sizes: one level of it for each projection."""
         known: dict[int, Spread | None] = {}
         sized: dict[int, str] = {}
-        most: list[str] = []
-        sure: list[str] = []
+        sums = _Sums()
         sql = relation_sql(foot)
         columns = {column.id for column in foot.columns}
         always, level = True, 0
@@ -144,23 +159,18 @@ class Growth:
                     if result.measure is None:
                         self._some_unknown = True
                         continue
-                    most.append(f"{result.measure.sql} * {result.times}")
-                    if result.measure.is_exact and result.always:
-                        sure.append(result.measure.sql)
+                    sums.add(result)
             if isinstance(relation, Project):
-                outputs = [
-                    f"{' + '.join(most) or '0'} AS most{level}",
-                    f"{' + '.join(sure) or '0'} AS sure{level}",
-                ]
-                outputs += [f"{word}{before}" for before in range(level) for word in ("most", "sure")]
+                outputs = [f"{sql} AS {word}{level}" for word, sql in sums.shown().items()]
+                outputs += [f"{word}{before}" for before in range(level) for word in sums.parts]
                 known, sized, columns, shown = self._through(relation, known, sizing)
                 sql = f"SELECT {', '.join((*outputs, *shown))} FROM ({sql}) AS t"  # noqa: S608 - from typed trees
-                most, sure, level = [], [], level + 1
-        if not self._some_unknown and not level and not most:
+                sums, level = _Sums(), level + 1
+        if not self._some_unknown and not level and not sums.parts["most"]:
             return None
-        most += [f"most{before}" for before in range(level)]
-        sure += [f"sure{before}" for before in range(level)]
-        totals = (f"CAST({' + '.join(parts) or '0'} AS DOUBLE)" for parts in (most, sure))
+        for word, parts in sums.parts.items():
+            parts += [f"{word}{before}" for before in range(level)]
+        totals = (f"CAST({sql} AS DOUBLE)" for sql in sums.shown().values())
         return f"SELECT {', '.join(totals)} FROM ({sql}) AS t"  # noqa: S608 - from typed trees
 
     def _through(
@@ -190,7 +200,25 @@ class Growth:
         return spreads, sizes, columns, list(shown.values())
 
 
-def _above(tree: Relation, number: int) -> list[Relation]:
+class _Sums:
+    """The terms of the sums that `Weights` has, by its fields."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[str]] = {"most": [], "sure": []}
+
+    def add(self, result: GrowingResult) -> None:
+        """Add what a call makes."""
+        assert result.measure is not None, "what is unknown is not added"
+        self.parts["most"].append(f"{result.measure.sql} * {result.times}")
+        if result.measure.is_exact and result.always:
+            self.parts["sure"].append(result.measure.sql)
+
+    def shown(self) -> dict[str, str]:
+        """The sums as SQL."""
+        return {word: " + ".join(parts) or "0" for word, parts in self.parts.items()}
+
+
+def path_above(tree: Relation, number: int) -> list[Relation]:
     """From an input upwards: the filters and projections over it, and the relation that uses their rows."""
     path: list[Relation] = []
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from wallaby.functions.registry import SCALARS
 from wallaby.functions.size import (
-    REDUCED_PARTS,
+    JOINING,
+    REDUCED_TIMES,
     VALUE_BYTES,
     LambdaShape,
     ResultSize,
     Sizes,
     constant_size,
+    held_times,
     value_size,
     varies,
 )
@@ -35,8 +37,6 @@ _CONDITIONAL = frozenset({"case", "if", "coalesce", "nanvl", functions.AND, func
 _POWER_MAX = 400
 #: Texts are computed beforehand if they are at most so many times as long as their columns.
 _COMPUTED_TIMES_MAX = 4
-#: An aggregation of an array by these alone has exactly the size that is computed.
-_JOINING = frozenset({"concat", "array_concat"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,9 @@ class Sizing:
         if not isinstance(expression, Call):
             return
         if id(expression) in growing:
-            joined = expression.function in _JOINING
-            times = len(expression.arguments).bit_length() if joined else 1
+            declared = SCALARS[expression.function].size
+            reduced = declared is not None and declared.shape is LambdaShape.REDUCED
+            times = held_times(expression) * (REDUCED_TIMES if reduced else 1)
             yield GrowingResult(self.size(expression), always, times)
         always = always and expression.function not in _CONDITIONAL
         for argument in expression.arguments:
@@ -201,7 +202,8 @@ class Sizing:
             added = f"{begin.sql} + {count} * ({each}) + {step.times.get(element.id, 0.0)} * {total.sql}"
             grown = f"exp(least({count} * ln({float(by)}), {_POWER_MAX}))" if by > 1 else "1"
             collected = f"(({added}) * {grown})"
-            joined = all(p.function in _JOINING for p in walk(merge.arguments[0]) if isinstance(p, Call))
+            # An aggregation by these alone has exactly the size that is computed.
+            joined = all(p.function in JOINING for p in walk(merge.arguments[0]) if isinstance(p, Call))
             is_exact = joined and begin.is_exact and set(step.times) <= {sofar.id}
         else:
             value = self._value(array)
@@ -217,7 +219,7 @@ class Sizing:
         if made is None:
             return None
         is_exact = is_exact and finish.arguments[0] == result
-        return Measure(f"({REDUCED_PARTS}.0 * {let(collected, name, made.sql)})", is_exact)
+        return Measure(let(collected, name, made.sql), is_exact)
 
     def _columns(self, merge: Call, step: Spread, own: tuple[int, ...]) -> list[str]:
         """The sizes of the columns that each step of a reduction adds, beside its own parameters."""

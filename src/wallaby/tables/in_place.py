@@ -28,7 +28,8 @@ from wallaby.relations.types import Kind
 from wallaby.sql.words import column_identifier, identifier, text
 from wallaby.statements.connection import TableView
 from wallaby.statements.counting import is_counted
-from wallaby.statements.growth import tree_grows
+from wallaby.statements.growth import path_above, tree_grows
+from wallaby.statements.ordinary import makes_arrays
 from wallaby.tables.file_columns import is_as_in_the_table
 from wallaby.tables.file_systems import is_local, local_path
 from wallaby.tables.footer import first_rows_of_groups
@@ -58,6 +59,7 @@ def reads_in_place(fragment: Fragment) -> bool:
         or len(scan.files) > _FILES_MAX
         or any(c.type.kind not in _KINDS for c in scan.columns)
         or tree_grows(fragment.tree)
+        or makes_arrays(path_above(fragment.tree, 0))
     ):
         return False
     return _is_computed(planned_reading(scan, fragment.tree).tree)

@@ -72,6 +72,14 @@ CASES = {
         "select sum(length(e)) from (select explode(transform(words, x -> concat(x, t))) e from growing)",
         ROWS * (WORDS + 100 * len(BY)),
     ),
+    "split into empty parts": ("select sum(size(split(s, 'b'))) from growing", ROWS * (99 * 100 + 1)),
+    "texts of ten megabytes": (
+        (
+            "select sum(length(array_join(split(s, 'b'), repeat(substring(t, 1, 1050), 1 + n div 9)))) "
+            "from growing where n < 9"
+        ),
+        9 * (100 + 9900 * 1050),
+    ),
     "the rows of a join": (
         "select sum(length(replace(l.s, 'a', r.t))) from growing l join growing r on l.n = r.n",
         ROWS * REPLACED,
@@ -99,6 +107,7 @@ def test_few_rows_are_taken_at_a_time_where_functions_make_much(
         "replace(replace(s, 'b', 'ccc'), 'ccc', t)",
         "aggregate(sequence(1, 29 + cast(n as int)), 'ab', (a, x) -> concat(a, a))",
         "array_join(transform(words, x -> concat(s, x)), repeat(t, 100))",
+        "array_join(cast(sequence(1, 22000000 + n) as array<string>), '')",
     ],
 )
 def test_one_row_that_makes_too_much_ends_its_query_only(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wallaby.catalyst.data_types import BINARY, INTEGRAL, LONGS, TEXT
@@ -43,6 +43,8 @@ def _read_levenshtein(
     return Call(entry.function, arguments, kind, node.nullable)
 
 
+#: A long text is processed by so many characters at a time if each of them becomes an object of its own.
+_BLOCK: Final = 1 << 16
 _SOUNDEX: Final = {
     letter: code
     for code, letters in {
@@ -88,12 +90,13 @@ def levenshtein(left: str, right: str) -> int:
 
 def soundex(text: str) -> str:
     """A letter and three digits for the sound of a word; text that does not begin with a letter is unchanged."""
-    upper = "".join(c.upper() if c.isascii() else c for c in text)
-    if not upper or not ("A" <= upper[0] <= "Z"):
+    letters = (c.upper() if c.isascii() else c for c in text)
+    first = next(letters, "")
+    if not "A" <= first <= "Z":
         return text
-    found = [upper[0]]
-    last = _SOUNDEX.get(upper[0], "7")
-    for character in upper[1:]:
+    found = [first]
+    last = _SOUNDEX.get(first, "7")
+    for character in letters:
         if len(found) == 4:
             break
         if not "A" <= character <= "Z":
@@ -121,7 +124,17 @@ def luhn_check(text: str) -> bool:
 
 def initcap(text: str) -> str:
     """Put the first letter, and those after spaces, in title case, all others in lower case."""
-    return " ".join(map(_title, text.split(" ")))
+    return " ".join(" ".join(map(_title, words.split(" "))) for words in _blocks_of_words(text))
+
+
+def _blocks_of_words(text: str) -> Iterator[str]:
+    """Cut a long text at spaces, because its words, one by one, take many times as much memory as the text."""
+    begin = 0
+    while begin <= len(text):
+        end = text.find(" ", begin + _BLOCK)
+        end = len(text) if end < 0 else end
+        yield text[begin:end]
+        begin = end + 1
 
 
 def _title(word: str) -> str:
@@ -148,10 +161,14 @@ def mask(text: str, upper: str, lower: str, digit: str, other: str) -> str:
     """Replace every character by one for its kind; an empty one leaves the kind unchanged."""
     if not text.isascii():
         doubt("mask")
-    kinds = (
-        upper if c.isupper() else lower if c.islower() else digit if c.isdigit() else other for c in text
-    )
-    return "".join(kind or c for kind, c in zip(kinds, text, strict=True))
+
+    def masked(part: str) -> str:
+        kinds = (
+            upper if c.isupper() else lower if c.islower() else digit if c.isdigit() else other for c in part
+        )
+        return "".join(kind or c for kind, c in zip(kinds, part, strict=True))
+
+    return "".join(masked(text[begin : begin + _BLOCK]) for begin in range(0, len(text), _BLOCK))
 
 
 _OF_TEXT: Final = of_kinds(Kind.STRING)

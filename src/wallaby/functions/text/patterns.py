@@ -98,6 +98,10 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _replacement: Final = lru_cache(maxsize=256)(replacement)
 
 
+#: A text with more characters than this is replaced a part at a time.
+_LONG: Final = 1 << 16
+
+
 def matches(text: str, pattern: str) -> bool:
     """Is there a match anywhere?"""
     return _compiled(pattern).search(text) is not None
@@ -118,9 +122,23 @@ def replace(text: str, pattern: str, by: str) -> str:
     """Replace every match; `by` is in Java's form."""
     compiled = _compiled(pattern)
     parts = _replacement(by, compiled.groups)
-    return compiled.sub(
-        lambda found: "".join(part if isinstance(part, str) else found[part] or "" for part in parts), text
-    )
+
+    def written(found: re.Match[str]) -> str:
+        return "".join(part if isinstance(part, str) else found[part] or "" for part in parts)
+
+    if len(text) <= _LONG:
+        return compiled.sub(written, text)
+    # The pieces between millions of matches take many times as much memory as the text, so they are joined on the way.
+    done: list[str] = []
+    pieces: list[str] = []
+    begin = 0
+    for found in compiled.finditer(text):
+        pieces += (text[begin : found.start()], written(found))
+        begin = found.end()
+        if len(pieces) >= _LONG:
+            done.append("".join(pieces))
+            pieces = []
+    return "".join((*done, *pieces, text[begin:]))
 
 
 def position(text: str, pattern: str) -> int:
