@@ -47,7 +47,7 @@ def test_a_class_is_joined_with_those_that_it_uses() -> None:
 @pytest.mark.parametrize(
     ("room", "first", "count"),
     [
-        ("catalyst", {"PlanWriter"}, 8),
+        ("catalyst", {"PlanWriter"}, 9),
         ("above", {"SparkAbove"}, 9),
         ("spark", {"ConnectProgress", "LiveTab", "QueryJobs", "QuietLog"}, 4),
     ],

@@ -29,11 +29,14 @@ _compiling = threading.Lock()
 _zones: dict[str, str | None] = {}
 
 
-def plan_of(query: Any) -> PlanText:
-    """The optimized plan of a DataFrame or of a `QueryExecution` in the JVM."""
+def plan_of(query: Any, *, collects: bool = False, runs: bool = False) -> PlanText:
+    """The optimized plan of a DataFrame or of a `QueryExecution` in the JVM.
+
+    A query that `collects` its rows, and `runs` now, has the same files of its tables when it does so again.
+    """
     with _errors_as_ours():
         execution = _execution(query)
-        return decode(_joined(_writer().write(execution)))
+        return decode(_joined(_writer().write(execution, collects, runs)))
 
 
 def part_of(query: Any, path: tuple[int, ...]) -> PlanPart:

@@ -66,16 +66,16 @@ class QueryPlanner:
         self,
         df: DataFrame,
         settings: Settings,
-        begin: Callable[[], object] = lambda: None,
+        begin: Callable[[], object] | None = None,
         ending: Ending = StageKind.COLLECT,
     ) -> Planned:
-        """Plan a query. `begin` is called when that may take time."""
+        """Plan a query. `begin` is called when that may take time; a query that does not run now has none."""
         return guarded(
             lambda: self._plan(df, settings, begin, ending), lambda reasons: Planned(None, reasons)
         )
 
     def _plan(
-        self, df: DataFrame, settings: Settings, begin: Callable[[], object], ending: Ending
+        self, df: DataFrame, settings: Settings, begin: Callable[[], object] | None, ending: Ending
     ) -> Planned:
         to_driver = ending is StageKind.COLLECT
         checks = LeafChecks(self._leaf_reason, settings.leaf_minimum)

@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 
 def read_query(
-    df: DataFrame, checks: LeafChecks, begin: Callable[[], object], *, to_driver: bool = True
+    df: DataFrame, checks: LeafChecks, begin: Callable[[], object] | None, *, to_driver: bool = True
 ) -> ReadResult:
     """Read Spark's plan; tables whose files Wallaby cannot read become leaves.
 
-    `begin` is called before the first file is opened, unless Spark has to run the query anyway. Spark writes the plan
-    once. Which files matter is known only when it has been read. If one of them is unreadable, its table becomes a leaf
-    together with operators above it, so the text is read again.
+    `begin` is called before the first file is opened, unless Spark has to run the query anyway; a query that does not
+    run now has none. Spark writes the plan once. Which files matter is known only when it has been read. If one of them
+    is unreadable, its table becomes a leaf together with operators above it, so the text is read again.
     """
-    read = _checked(read_plan(df, leaves=True, to_driver=to_driver), checks)
+    read = _checked(read_plan(df, leaves=True, to_driver=to_driver, runs=begin is not None), checks)
     if read.relation is None:
         return read
     make_known(read.storages)
-    begin()
+    if begin is not None:
+        begin()
     unreadable = unreadable_files(tables_in(read.relation))
     if not unreadable:
         return read

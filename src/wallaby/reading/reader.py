@@ -56,16 +56,17 @@ def read_plan(
     unreadable: Mapping[DataFile, str] = ALL_READABLE,
     text: PlanText | None = None,
     to_driver: bool = True,
+    runs: bool = False,
 ) -> ReadResult:
     """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
 
     With `leaves`, parts at the bottom of the plan that cannot be read become Spark leaves instead of reasons to refuse;
     so do tables with a file in `unreadable`, which says why. `text` is the plan if Spark has already written it.
-    Rows that go `to_driver` go there as Arrow arrays.
+    Rows that go `to_driver` go there as Arrow arrays. A query that `runs` now has the same files when it runs again.
     """
     try:
         describe = partial(part_of, query) if leaves else None
-        text = text or plan_of(query)
+        text = text or plan_of(query, collects=to_driver, runs=runs)
         return replace(read_text(text, describe, unreadable, zone_rules, to_driver=to_driver), text=text)
     except UnreadablePlanError as error:
         return _refused(error.what)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from wallaby.engine import Engine
 from wallaby.errors import InvalidArgumentError
@@ -102,6 +102,26 @@ def test_a_whole_result_can_be_taken_again(engine: Engine, spark: SparkSession) 
     result = engine.run(spark.sql(tpch.query(6)))
     assert result.arrow() == result.arrow()
     assert sum(batch.num_rows for batch in result.batches()) == 1
+
+
+def test_a_dataframe_that_was_collected_has_the_same_files_again(engine: Engine, spark: SparkSession) -> None:
+    def observe(
+        table: str, collect: Callable[[DataFrame], list[Row]], keep: Callable[[DataFrame], DataFrame]
+    ) -> list[object]:
+        spark.range(3).write.saveAsTable(table)
+        early, looked_at = spark.table(table).where("id >= 0"), spark.table(table).where("id >= 0")
+        seen = [sorted(collect(early))]
+        assert "scan" in engine.explain(looked_at)
+        spark.sql(f"insert into {table} values (7)")
+        seen += [sorted(collect(df)) for df in (early, looked_at, early.select("id"))]
+        kept = keep(early)
+        seen.append(sorted(kept.select("id").collect()))
+        kept.unpersist()
+        spark.sql(f"drop table {table}")
+        return [*seen, len(seen[1])]
+
+    there = observe("there", DataFrame.collect, DataFrame.persist)
+    assert observe("here", engine.collect, engine.persist) == there
 
 
 def test_stats_tell_what_was_done(engine: Engine, spark: SparkSession) -> None:

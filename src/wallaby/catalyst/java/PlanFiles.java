@@ -19,7 +19,7 @@ public class PlanFiles {
     private static final String SNAPSHOT = "wallaby.SnapshotFiles";
 
     /** A relation of files; the filter right above it, or null, may spare some of them. */
-    static void fileRelation(StringBuilder out, HadoopFsRelation relation, Filter above) throws Exception {
+    static void fileRelation(StringBuilder out, HadoopFsRelation relation, Filter above, Listings listings) throws Exception {
         out.append("{\"c\":");
         Json.text(out, relation.getClass().getName());
         out.append(",\"format\":");
@@ -48,7 +48,7 @@ public class PlanFiles {
         out.append("},\"directories\":[");
         StringBuilder against = new StringBuilder();
         String facts = LakeTables.isDelta(relation) ? deltaFacts(relation, against) : "";
-        boolean remote = against.length() == 0 && directories(out, relation, above, against);
+        boolean remote = against.length() == 0 && directories(out, relation, listings.directories(relation, above).iterator(), against);
         out.append(']').append(facts);
         if (SNAPSHOT.equals(relation.location().getClass().getName())) {
             out.append(",\"snapshot\":true");
@@ -139,8 +139,7 @@ public class PlanFiles {
      * no local disk? `against` gets what keeps us from reading them.
      */
     private static boolean directories(
-        StringBuilder out, HadoopFsRelation relation, Filter above, StringBuilder against) throws Exception {
-        scala.collection.Iterator directories = LakeTables.directories(relation, above).iterator();
+        StringBuilder out, HadoopFsRelation relation, scala.collection.Iterator directories, StringBuilder against) throws Exception {
         StructField[] partitions = relation.partitionSchema().fields();
         boolean remote = false;
         while (directories.hasNext()) {

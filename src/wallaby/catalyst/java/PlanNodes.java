@@ -23,13 +23,15 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** The nodes of one plan and of its expressions, each with its children and its fields, and what else they refer to. */
 public class PlanNodes {
     private final PlanExpressions expressions;
+    private final Listings listings;
     /** The filter right above what is being written, if there is one. */
     private Filter filter = null;
     /** The columns that were written last, by id. Operators name the columns of their children again and again. */
     private final Map written = new HashMap();
 
-    PlanNodes(PlanExpressions expressions) {
+    PlanNodes(PlanExpressions expressions, Listings listings) {
         this.expressions = expressions;
+        this.listings = listings;
     }
 
     /** A whole plan, from its root. */
@@ -140,7 +142,7 @@ public class PlanNodes {
         } else if (value instanceof UTF8String) {
             PlanValues.value(out, value);
         } else if (value instanceof HadoopFsRelation) {
-            PlanFiles.fileRelation(out, (HadoopFsRelation) value, filter);
+            PlanFiles.fileRelation(out, (HadoopFsRelation) value, filter, listings);
         } else if (LakeTables.isIceberg(value)) {
             PlanFiles.icebergScan(out, value);
         } else if (value instanceof ExistenceJoin) {

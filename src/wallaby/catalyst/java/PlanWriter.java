@@ -45,10 +45,13 @@ public class PlanWriter {
 
     private final PlanExpressions expressions = new PlanExpressions();
 
-    /** The plan of a query, as deflated JSON in base 64: a String, or a List of them if it is long. */
-    public Object write(Object queryExecution) throws Exception {
+    /**
+     * The plan of a query, as deflated JSON in base 64: a String, or a List of them if it is long. Is it about an action
+     * that collects its rows, and is that about to run?
+     */
+    public Object write(Object queryExecution, boolean collects, boolean runs) throws Exception {
         QueryExecution query = (QueryExecution) queryExecution;
-        return writePlan(query.sparkSession(), query.optimizedPlan());
+        return written(query.sparkSession(), query.optimizedPlan(), new Listings(collects ? query : null, runs));
     }
 
     /** The settings by which files are reached, as JSON. */
@@ -60,7 +63,10 @@ public class PlanWriter {
 
     /** The same for a plan that a session is about to plan physically; null: the active one. */
     public Object writePlan(SparkSession session, LogicalPlan plan) throws Exception {
-        session = session == null ? (SparkSession) SparkSession.active() : session;
+        return written(session == null ? (SparkSession) SparkSession.active() : session, plan, new Listings(null, false));
+    }
+
+    private Object written(SparkSession session, LogicalPlan plan, Listings listings) throws Exception {
         StringBuilder out = new StringBuilder(1 << 14);
         out.append("{\"settings\":{");
         for (int i = 0; i < SETTINGS.length; i++) {
@@ -70,7 +76,7 @@ public class PlanWriter {
             Json.text(out, session.sessionState().conf().getConfString(SETTINGS[i]));
         }
         out.append("},\"streaming\":").append(plan.isStreaming()).append(",\"plan\":");
-        new PlanNodes(expressions).plan(out, plan);
+        new PlanNodes(expressions, listings).plan(out, plan);
         out.append('}');
         return pieces(pack(out.toString()));
     }
@@ -97,7 +103,7 @@ public class PlanWriter {
             out.append(sources.hasNext() ? "," : "");
         }
         out.append("],\"output\":");
-        new PlanNodes(expressions).sequence(out, part.output().iterator());
+        new PlanNodes(expressions, new Listings(null, false)).sequence(out, part.output().iterator());
         out.append('}');
         return pieces(pack(out.toString()));
     }
