@@ -32,6 +32,8 @@ QUERY = """
     select o_orderkey k, o_orderpriority p, o_totalprice v, c_name n
     from orders join customer on o_custkey = c_custkey
 """
+#: Some tasks for each channel of the query, instead of hundreds.
+LARGER = {"task_target": 20_000}
 TYPES = """
     select id, cast(id as tinyint) tiny, cast(id as smallint) small, cast(id as int) whole, cast(id as float) single,
       id / 3e0 double, cast(id as decimal(5, 2)) d5, cast(id as decimal(18, 4)) d18, cast(id as decimal(38, 10)) d38,
@@ -317,7 +319,7 @@ def write_through(
 def test_a_lost_worker_costs_time_and_no_row(
     chaos: Chaos, files: list[int], spark: SparkSession, tmp_path: Path, fault: str, by: tuple[str, ...]
 ) -> None:
-    found = write_through(chaos, chaos.engine(), spark, tmp_path / "table", fault, by)
+    found = write_through(chaos, chaos.engine(**LARGER), spark, tmp_path / "table", fault, by)
     assert files == [found], "nothing is there but what was committed"
 
 
@@ -326,7 +328,7 @@ def test_a_worker_that_wakes_after_publishing_publishes_nothing(
     chaos: Chaos, spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "table"
-    write_through(chaos, chaos.engine(), spark, path, "execute@{write}:1:stop=20s", ("p",))
+    write_through(chaos, chaos.engine(**LARGER), spark, path, "execute@{write}:1:stop=20s", ("p",))
     published = listed(tmp_path)
     until(lambda: not stopped_processes(), 60)
     time.sleep(2)  # for what it does when it is awake
@@ -349,7 +351,7 @@ def stopped_processes() -> list[int]:
 def test_writes_survive_a_loss_under_other_policies(
     chaos: Chaos, files: list[int], spark: SparkSession, tmp_path: Path, policy: str
 ) -> None:
-    engine = chaos.engine(**settings_of(policy, tmp_path / "store"))
+    engine = chaos.engine(**settings_of(policy, tmp_path / "store"), **LARGER)
     point = "back-up" if policy == "checkpoint" else "commit"  # without lineage nothing is committed
     found = write_through(chaos, engine, spark, tmp_path / "table", point + "@{write}:1:kill", ("p",))
     assert files == [found]
