@@ -130,7 +130,7 @@ def test_sparks_own_cache_goes_with_the_rows(engine: Engine, spark: SparkSession
 
 
 def test_rows_that_are_let_go_while_their_query_runs_do_not_stay(engine: Engine, spark: SparkSession) -> None:
-    lazy = engine.dataframe(spark.sql("select k, v % 97 w, v n from tiny where v % 3 > 0"))
+    lazy = engine.dataframe(spark.sql("select k, v % 97 w, v n from short where v % 3 > 0"))
     assert isinstance(lazy, KeptDataFrame)
 
     def run() -> None:
