@@ -1,9 +1,9 @@
-"""Which parts of a plan of Spark's run in the TaskManagers: read once, planned once, judged by cost.
+"""Choose the parts of a Spark plan that run in the TaskManagers: each plan is read once and judged by cost.
 
-Every plan of an enabled session comes here while Spark plans it, so what is not taken must cost little. A part that
-clearly cannot pay, by the estimates of one walk over it, is not planned. The others are planned from the relation that
-was read with the whole plan; Spark is not asked to optimize it again. Only a part that needs rows from Spark first
-(leaves) becomes a query of its own, and only if it pays by the estimates.
+Every plan of an enabled session comes here while Spark plans it, so a plan of which no part is taken must cost
+little. A part that clearly cannot pay, by the estimates of one walk over it, is not planned. The others are
+planned from the relation that was read with the whole plan; Spark is not asked to optimize it again. Only a part
+that needs rows from Spark first (leaves) becomes a query of its own, and only if it pays by the estimates.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Choosing:
         never: tuple[Reason, ...],
         as_query: Callable[[Any, str], DataFrame],
     ) -> None:
-        """`never` says why no rows can stay; `as_query` makes a part a query in which plans are not adapted."""
+        """`never`: why no rows can stay, if so. `as_query` makes a part a query that Spark does not adapt."""
         self._java = java
         self._site = site
         self._settings = settings
@@ -166,7 +166,7 @@ class Choosing:
 def _promise(
     relation: Relation | SharedParts, statistics: Statistics, sizes: PlanSettings, *, written: bool
 ) -> Reason | None:
-    """Why running a part here cannot pay; None if it may. The joins of a prepared part are ordered already."""
+    """The reason why a part cannot pay; None if it may. The joins of a prepared part are ordered already."""
     if isinstance(relation, SharedParts):
         found = prepared_worth(relation, statistics, sizes, written=written)
         return None if found.is_taken else Reason("part", str(found))

@@ -84,7 +84,7 @@ class WriteKey:
         self._noted: _Note | None = None
 
     def begin(self) -> bool:
-        """Make the table ready for this write, after it was recovered; False if its rows are there already.
+        """Prepare the table, after recovery, for this write; False if the rows of the write are there already.
 
         Raises:
             WriteError: another program is writing under this key.
@@ -100,7 +100,7 @@ class WriteKey:
                 raise self._conflict()
             self.path.unlink(missing_ok=True)
         if not any(path.is_file() for path in self.table.rglob("*")):
-            # A write that was cut off has made the folder, and some modes refuse one that is there.
+            # An interrupted write has made the folder, and some modes refuse a table that exists.
             shutil.rmtree(self.table, ignore_errors=True)
         return True
 

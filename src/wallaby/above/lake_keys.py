@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DELTA: Final = "delta"
 ICEBERG: Final = "iceberg"
-#: What Delta calls the application of a transaction: the key, after this.
+#: The beginning of what Delta calls the application of a transaction; the key follows.
 _APPLICATION: Final = "wallaby:"
 #: The entry of a snapshot's summary.
 _SUMMARY: Final = "wallaby.key"
@@ -64,7 +64,7 @@ def iceberg_options(key: str) -> Mapping[str, str]:
 
 
 def is_in_iceberg(spark: SparkSession, table: str, key: str) -> bool:
-    """Does a snapshot that the table's current one descends from have the key?"""
+    """Does the table's current snapshot, or one that it descends from, have the key?"""
     if not spark.catalog.tableExists(table):
         return False
     current = spark.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id")

@@ -22,7 +22,7 @@ from wallaby.above.staging import Staging, recover
 from wallaby.errors import InternalError
 from wallaby.tables.parquet_writing import cannot_write
 
-#: What Hadoop's committers make in the folder of a table: while they work, and when all is over.
+#: The names that Hadoop's committers make in the folder of a table: while they work, and at the end.
 _WORKING: Final = "_temporary"
 _SUCCESS: Final = "_SUCCESS"
 #: Why a folder cannot take the place of another one, although what is in it can: others have made one, or it is bound
@@ -206,5 +206,5 @@ class Publication:
 
 
 def _stays(name: str) -> bool:
-    """Whether an entry stays in a table whose rows are all replaced: keys and staging folders do."""
+    """Does an entry stay in a table whose rows are all replaced? Keys and staging folders do."""
     return name in (FOLDER, _WORKING) or name.startswith(".spark-staging-")

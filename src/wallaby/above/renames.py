@@ -1,4 +1,4 @@
-"""Renames that POSIX lacks and Linux has: put two names in each other's places, and never replace what is there."""
+"""Renames that Linux has and POSIX lacks: swap two names, or rename without replacing an existing file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final
 _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2
 _AT_FDCWD: Final = -100
-#: What a kernel, a C library or a file system answers that does not know these renames.
+#: The errors of a kernel, a C library or a file system that does not know these renames.
 _UNKNOWN: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP})
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Put two files or folders in each other's places, in one step; False if this file system cannot."""
+    """Swap two files or folders in one step; False if this file system cannot."""
     return _rename(one, other, _EXCHANGE)
 
 

@@ -1,6 +1,6 @@
-"""The folder in which a write is staged, beside its table or in it, and what a killed driver left in one.
+"""The folder in which a write is staged, beside its table or in it, and its recovery after a killed driver.
 
-Readers of tables ignore both: their names begin with a dot. Each names the process that owns it. The next writer, or
+Readers of tables ignore it: its name begins with a dot. In it is the process that owns it. The next writer, or
 the next engine on the host, rolls back what a dead process had half published, and removes its folder.
 """
 
@@ -40,12 +40,12 @@ class Staging:
 
     @classmethod
     def inside(cls, table: Path, root: Path) -> Staging:
-        """In the staging folder that Spark has for the write, which is in the table."""
+        """Stage in the folder that Spark has for the write, which is in the table."""
         return cls(table, root)
 
     @classmethod
     def beside(cls, table: Path, job: str) -> Staging | None:
-        """Beside the table, so that it can take the table's place; None where folders cannot be exchanged."""
+        """Stage beside the table, to take the table's place; None where folders cannot be exchanged."""
         staging = cls(table, table.parent / _BESIDE.format(name=table.name, job=job))
         try:
             if table.is_symlink() or os.path.ismount(table):
@@ -121,7 +121,7 @@ def recover(table: Path) -> bool:
 
 @contextmanager
 def _of_the_dead(staging: Staging) -> Iterator[bool]:
-    """Whether the process that owns a staging folder has ended. In the block, nobody else removes the folder."""
+    """Tell whether the owner of a staging folder has ended. In the block, nobody else removes the folder."""
     try:
         folder = os.open(staging.root, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):  # just removed by another

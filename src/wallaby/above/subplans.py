@@ -123,7 +123,7 @@ class Subplans:
         self._access = access
         self._settings = settings
         self._recording = recording
-        #: Why no query's rows can stay, if that is so.
+        #: The reasons why rows cannot stay here, for any query; mostly none.
         self._never = () if tolerance.keeps_results else (_NO_LINEAGE,)
         self._lock = threading.Lock()
         self._begun: dict[str, Subplan] = {}
@@ -225,7 +225,7 @@ class Subplans:
     # --- choosing ------------------------------------------------------------------------------------
 
     def _doubted(self, asked: str) -> str | None:
-        """Return why a session's settings make no sense, if a command is to be refused; warn of any other plan."""
+        """Return why settings are invalid, so that a command is refused; for any other plan, only warn."""
         kind, *words = asked.split("\0")
         try:
             self._settings(dict(zip(words[::2], words[1::2], strict=True)))
@@ -327,7 +327,7 @@ class Subplans:
             return self._run_recorded(subplan, record)
 
     def _about(self, subplan: Subplan) -> About:
-        """What a user would call a sub-plan; what its stages do, if Spark does not know its text."""
+        """Describe a sub-plan as its user knows it; if Spark does not know its text, by what its stages do."""
         known = self._jobs.about(subplan.query)
         return known if known.sql or known.line else replace(known, description=text_of(subplan.physical))
 
@@ -394,7 +394,7 @@ class Subplans:
         return plan, located.rows, located.size_bytes
 
     def _unprofiled(self, session: SparkSession) -> SparkSession:
-        """The session, or one like it that profiles no functions: the one that reads rows is not the user's."""
+        """The session, or a copy that profiles no functions: the function that reads rows is not the user's."""
         if session.conf.get(_PROFILER, None) is None:
             return session
         own = SparkSession(self._context, session._jsparkSession.cloneSession())
@@ -406,7 +406,7 @@ class Subplans:
         return divided(located.outputs, self._slots(workers), no_more=is_local)
 
     def _slots(self, workers: int) -> int:
-        """The slots of Spark's in which no TaskManager is."""
+        """The number of Spark's slots without a TaskManager."""
         slots = self._context.defaultParallelism
         return max(slots - workers, 1) if Cluster(self._context).is_local else slots
 

@@ -111,7 +111,7 @@ class EngineWriter(DataFrameWriter):
     def _run_with_key(
         self, kind: str, key: str, name: str, act: Callable[..., None], arguments: dict[str, Any]
     ) -> None:
-        """Run a write of which Delta or Iceberg notes the key."""
+        """Run a write whose key Delta or Iceberg notes."""
         if kind == ICEBERG:
             if name not in _TABLES:
                 raise InvalidArgumentError(
@@ -141,7 +141,7 @@ class EngineWriter(DataFrameWriter):
         return str(arguments.get("format") or self._given_format or default).lower()
 
     def _write_key(self, key: str, name: str, arguments: dict[str, Any]) -> WriteKey | ObjectKey:
-        """The key in the folder of the table that an action writes to, after what was cut off there is undone."""
+        """The key in the folder of the table to be written; interrupted writes there are undone first."""
         if name not in _KEYED or (name != "insertInto" and not self._is_parquet(name, arguments)):
             raise InvalidArgumentError(
                 "A write with a key must go to Parquet files or to a table of Delta Lake or Iceberg.",

@@ -180,7 +180,7 @@ class WriteOrder:
 
     @property
     def storage(self) -> S3Storage | str | None:
-        """Where the table is, or why only Spark can write there; None for a disk."""
+        """The storage of the table, or the reason why only Spark can write there; None for a disk."""
         address = urlsplit(self.root)
         if address.scheme == "file":
             return None
@@ -293,7 +293,7 @@ def _empty(target: WriteTarget) -> tuple[str, int, int]:
 
 
 def _inside(path: Path, table: Path) -> str:
-    """A folder of a table, within it; empty for the table itself."""
+    """The path of a folder within its table; empty for the table itself."""
     name = str(path.relative_to(table))
     return "" if name == "." else name
 

@@ -35,7 +35,7 @@ class ObjectKey:
         self.claim: str | None = None
 
     def begin(self) -> bool:
-        """Settle what was cut off, and make the table ready for this write; False if its rows are there already.
+        """Settle interrupted writes, and prepare the table for this one; False if its rows are there already.
 
         Raises:
             WriteError: another program is writing under this key, or the bucket cannot be reached.

@@ -186,7 +186,7 @@ class ObjectPublication:
             return False
         if bucket.size(self._write.plan) is not None:
             return True
-        # Another program has taken us for dead. It has carried the write through since we said so, or had undone it.
+        # Another program took this one for dead: it has undone the write, or carried it through.
         if self._key is not None:
             return self._key.is_done()
         return any(bucket.size(self._write.file(name)) is not None for name, _ in self._files)

@@ -26,8 +26,8 @@ from wallaby.tables.objects.bucket import Bucket
 from wallaby.tables.objects.layout import WRITES, UploadNote, WriteFolder, inside
 
 _log = logging.getLogger(__name__)
-#: How often a program says that its write is on, and after how long a silence others end the write. A program that was
-#: silent without need finds its write undone, and says so; no row is lost or doubled.
+#: How often a program renews the sign of its write, and after how long a silence others end the write. A program
+#: that was alive but silent finds its write undone, and says so; no row is lost or doubled.
 BEAT_SECONDS: Final = 20.0
 SILENCE_SECONDS: Final = 120.0
 _AT_ONCE: Final = 16
@@ -42,7 +42,7 @@ R = TypeVar("R")
 class PublishPlan:
     """What publishing changes."""
 
-    #: The files that come: their names, and the uploads that will be completed.
+    #: The new files: their names, and the uploads that will be completed.
     new: tuple[tuple[str, str], ...]
     #: The keys of the objects that they replace.
     old: tuple[str, ...]
@@ -163,7 +163,7 @@ def _plan(folder: WriteFolder) -> PublishPlan | None:
 
 
 def _take_back(folder: WriteFolder, name: str, upload: str) -> None:
-    """Give an upload up, so that it can never be completed; or remove the object if it was."""
+    """Give up an upload, so that it can never be completed, and remove its object if it was completed."""
     key = folder.file(name)
     folder.bucket.abort(key, upload)
     if folder.bucket.size(key) is not None:
@@ -171,7 +171,7 @@ def _take_back(folder: WriteFolder, name: str, upload: str) -> None:
 
 
 def _remove_traces(folder: WriteFolder) -> None:
-    """The sign goes first and the outcome last; see the top of this page and of `objects/uploading.py`."""
+    """Remove the sign first and the outcome last; see this module and `tables/objects/uploading.py`."""
     bucket = folder.bucket
     bucket.delete(folder.writer)
     mine = [found for job, *found in _our_uploads(bucket, folder.table) if job == folder.job]
