@@ -69,7 +69,7 @@ class QueryPlanner:
         begin: Callable[[], object] | None = None,
         ending: Ending = StageKind.COLLECT,
     ) -> Planned:
-        """Plan a query. `begin` is called when that may take time; a query that does not run now has none."""
+        """Plan a query. `begin` is called before what may take time; None if the query does not run now."""
         return guarded(
             lambda: self._plan(df, settings, begin, ending), lambda reasons: Planned(None, reasons)
         )

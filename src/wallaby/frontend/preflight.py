@@ -41,14 +41,14 @@ class LeafChecks:
     minimum_bytes: int
 
     def leaf_reasons(self, relation: Relation, leaves: tuple[SparkLeaf, ...]) -> Reasons:
-        """Why Spark should run all of a query that has these leaves; empty if it has none, or if they pay."""
+        """The reasons why Spark should run all of a query with these leaves; empty without leaves or if they pay."""
         if not leaves:
             return ()
         against = self.hand_over_reason() or not_worthwhile(relation, leaves, self.minimum_bytes)
         return () if against is None else (*reasons_of(leaves), against)
 
     def gain_reasons(self, physical: PhysicalPlan, leaves: tuple[SparkLeaf, ...]) -> Reasons:
-        """Why a plan whose rows go to the driver is not worth its leaves; empty if it is."""
+        """The reasons why a plan whose rows go to the driver does not pay with its leaves; empty if it does."""
         if not leaves or not self.minimum_bytes:
             return ()
         found = worth(physical, to_driver=True)
@@ -59,7 +59,7 @@ class LeafChecks:
 
 
 def reasons_of(leaves: tuple[SparkLeaf, ...]) -> Reasons:
-    """Why Spark has to run these leaves."""
+    """The reasons why Spark has to run these leaves."""
     return tuple(dict.fromkeys(reason for leaf in leaves for reason in leaf.reasons))
 
 
@@ -70,12 +70,12 @@ def unreadable_files(scans: Iterable[Scan]) -> dict[DataFile, str]:
 
 
 def relation_reasons(relation: Relation, statistics: Statistics) -> Reasons:
-    """Why a relation cannot be cut into stages."""
+    """The reasons why a relation cannot be cut into stages."""
     return unplannable(relation, statistics)
 
 
 def stage_reasons(physical: PhysicalPlan) -> Reasons:
-    """Why stages of a plan cannot be computed exactly as Spark does."""
+    """The reasons why stages of a plan cannot be computed exactly as Spark does."""
     trees = (tree for fragment in physical.fragments for tree in trees_of(fragment))
     return tuple(Reason("a stage", why) for tree in trees if (why := relation_reason(tree)))
 

@@ -47,7 +47,7 @@ def read_query(
 
 
 def _checked(read: ReadResult, checks: LeafChecks) -> ReadResult:
-    """What was read, without files that its filters exclude; or why its leaves are not worth it."""
+    """The query without files that its filters exclude, or the reasons why its leaves do not pay."""
     if read.relation is None:
         return read
     relation = without_excluded_files(read.relation)

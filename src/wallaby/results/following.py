@@ -55,7 +55,7 @@ class FollowedQuery:
         self.reasons: list[str] = []
         self._ended = ended
         self._asking = asking
-        #: Does an action of Spark's own decide when it has ended?
+        #: Does an action of Spark's own decide when the query has ended?
         self._is_sparks = False
         self._lock = threading.Lock()
         self._started, self._began = time.time(), time.monotonic()
@@ -65,7 +65,7 @@ class FollowedQuery:
         self._queries: list[str] = []
         self._restarts = 0
         self._leaf_seconds = 0.0
-        #: Of the present run, while it runs and after it: what it has shown. The run itself holds rows.
+        #: The latest run, by a weak reference because it holds rows, and its observation, which is kept after it.
         self._collected: weakref.ref[Collected] | None = None
         self._observation: Observation | None = None
         self._lost_workers: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class FollowedQuery:
         collected.when_over(partial(self._run_ended, weakref.ref(collected)))
 
     def begins_again(self, why: str) -> None:
-        """It is restarted with another plan."""
+        """Note that the query is restarted with another plan."""
         self._restarts += 1
         self._because((f"restarted: {why}",))
 
@@ -136,7 +136,7 @@ class FollowedQuery:
     # --- the end -------------------------------------------------------------------------------------
 
     def finish(self, state: QueryState, rows: int | None = None, error: str = "") -> None:
-        """It has ended. Only the first call counts."""
+        """Note that the query has ended. Only the first call counts."""
         with self._lock:
             if self._seconds is not None:
                 return
@@ -207,7 +207,7 @@ class FollowedQuery:
             self._event_log = seen.event_log
 
     def run_history(self) -> History | None:
-        """What its latest run has done, for the live page: from memory or its event log; None if neither has it."""
+        """The history of the latest run, for the live page, from memory or its event log; None if it is gone."""
         known = None if self._observation is None else self._observation.history()
         if known is not None or not self._event_log:
             return known
@@ -217,7 +217,7 @@ class FollowedQuery:
             return None
 
     def findings(self) -> tuple[Finding, ...]:
-        """What cost most, as far as it is known now."""
+        """What cost the query most, as far as that is known."""
         if self._findings is not None:
             return self._findings
         return self._find()
@@ -244,14 +244,14 @@ class FollowedQuery:
 
 
 def current() -> FollowedQuery | None:
-    """The query that this thread has Spark run, if it does."""
+    """The query for which this thread runs an action on Spark; None if there is none."""
     found: FollowedQuery | None = getattr(_thread, "record", None)
     return found
 
 
 @dataclass(slots=True)
 class Counts:
-    """What the queries that have ended add up to."""
+    """The totals of the queries that have ended."""
 
     ended: dict[tuple[Where, QueryState], int] = field(default_factory=dict)
     seconds: dict[Where, float] = field(default_factory=dict)
@@ -276,11 +276,11 @@ class FollowedQueries:
         self._records: deque[FollowedQuery] = deque(maxlen=RECORDS_MAX)
         self._warned: set[tuple[str, str]] = set()
         self._counts = Counts()
-        #: Those that Spark runs now.
+        #: The queries that Spark runs now.
         self._asked: list[FollowedQuery] = []
 
     def begin(self, about: About) -> FollowedQuery:
-        """A query begins."""
+        """Begin the record of a query."""
         with self._lock:
             self._count += 1
             record = FollowedQuery(self._count, about, self._ended, self._asking)
@@ -292,7 +292,7 @@ class FollowedQueries:
 
     @contextmanager
     def part(self, about: Callable[[], About], where: Where) -> Iterator[FollowedQuery]:
-        """A part of a query that Spark runs, or a query whose rows stay, runs in this block to its end.
+        """In this block, a part of a query of Spark's, or a query whose rows stay, runs to its end.
 
         If Spark runs a query that is recorded, the part belongs to it.
         """
@@ -320,7 +320,7 @@ class FollowedQueries:
 
     @contextmanager
     def _asking(self, record: FollowedQuery) -> Iterator[None]:
-        """Spark runs this query."""
+        """In this block, Spark runs this query."""
         with self._lock:
             self._asked.append(record)
         try:
@@ -333,7 +333,7 @@ class FollowedQueries:
         """Say why a query was left to Spark, once per kind of reason."""
         if not reasons or reasons[0].why in NOTHING_TO_DO:
             return
-        # The first reason is what stands in the way; others follow from it. Arguments differ from query to query.
+        # Only the first reason counts: others follow from it. Its arguments differ from query to query.
         kind = (reasons[0].what.partition("(")[0], reasons[0].why)
         with self._lock:
             if kind in self._warned or len(self._warned) >= WARNED_MAX:
@@ -348,7 +348,7 @@ class FollowedQueries:
             return next((record for record in self._records if record.number == number), None)
 
     def counts(self) -> Counts:
-        """What all queries so far add up to."""
+        """The totals of all queries so far."""
         with self._lock:
             return replace(self._counts, ended=dict(self._counts.ended), seconds=dict(self._counts.seconds))
 

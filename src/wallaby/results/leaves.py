@@ -139,5 +139,5 @@ class LeafResult(Result):
 
 
 def _end(run: LeafRun) -> None:
-    """End a run. This may be called in the middle of anything, also of a call to Spark: so another thread does it."""
+    """End a run on another thread: the caller may be in the middle of anything, even of a call to Spark."""
     threading.Thread(target=run.cancel, name="wallaby-cancel", daemon=True).start()

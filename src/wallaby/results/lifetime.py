@@ -37,7 +37,7 @@ class QueryLifetime:
         self._is_cancelled = False
         self._because: WallabyError | None = None
         self._may_go_on: Callable[[BaseException], bool] = lambda _error: False
-        #: Since when nothing runs although the query may go on, and after what.
+        #: Since when nothing runs although the query may go on, and the error after which it may.
         self._rests_since: float | None = None
         self._rests_after: BaseException | None = None
         self._is_over = self._is_given_up = False
@@ -58,7 +58,7 @@ class QueryLifetime:
     # --- cancelling ----------------------------------------------------------------------------------
 
     def cancel(self, because: WallabyError | None = None) -> None:
-        """End the query, whatever runs it now or next. The first call decides; one that has ended is not affected."""
+        """End the query, whatever runs it now or next. Only the first call counts, and none after the end."""
         with self._lock:
             if self._is_over or self._is_cancelled:
                 return
@@ -77,7 +77,7 @@ class QueryLifetime:
             return self._because
 
     def require(self) -> None:
-        """Raise an error if the query was cancelled, or its time is over: nothing more is to be begun."""
+        """Raise an error if the query was cancelled or its time is over, so that nothing more is begun."""
         if (cancelled := self.cancelled) is not None:
             raise cancelled.again()
         if self.limit.is_over:
@@ -149,7 +149,7 @@ class QueryLifetime:
         self._rests_since = time.monotonic()
 
     def goes_on_after_run(self) -> None:
-        """Note that the client asks for more after a run, the only one, has ended."""
+        """Note that the client asks for more after a run has ended. There must be no other run."""
         with self._lock:
             self._ends.clear()
             self._wake()

@@ -45,7 +45,7 @@ class SparkRun:
         alone: bool = False,
         record: FollowedQuery | None = None,
     ) -> None:
-        """With `alone`, Spark runs the whole query: running parts in the TaskManagers has been tried."""
+        """With `alone`, Spark runs the whole query; parts of it have been tried in the TaskManagers."""
         self._df, self._lifetime, self._alone, self._record = df, lifetime, alone, record
         self.seconds = 0.0
         #: None if they have not been counted.
