@@ -33,7 +33,7 @@ _BY_ID: Final = "id"
 _PHYSICAL: Final = "delta.columnMapping.physicalName"
 _NUMBER: Final = "delta.columnMapping.id"
 _VECTORS: Final = "deletionVectors"
-#: What a reader may have to know of a table, and is known here, or makes no difference to its files.
+#: The features of readers that are known here, or make no difference to the files of a table.
 _FEATURES: Final = frozenset(
     {
         "columnMapping",
@@ -45,7 +45,7 @@ _FEATURES: Final = frozenset(
         "vacuumProtocolCheck",
     }
 )
-#: What Spark notes of a column CHAR(n); of a VARCHAR it has other words.
+#: Spark's note on a column CHAR(n); that on a VARCHAR has other words.
 _CHAR: Final = re.compile(r'"__CHAR_VARCHAR_TYPE_STRING": "[^"]*\bchar\(')
 _ZONE: Final = "spark.sql.session.timeZone"
 _UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00"})
@@ -61,7 +61,7 @@ _PARTITIONED: Final = (
 
 
 def read_delta(spark: SparkSession, path: str | Path, version: int | None) -> DataFrame:
-    """The rows of a version of a table: of the latest one, if none is named.
+    """The rows of a version of a table; without `version`, of the latest.
 
     Raises:
         MissingPackageError: `deltalake` is not installed.
@@ -100,7 +100,7 @@ def _rows(spark: SparkSession, table: DeltaTable, place: str) -> DataFrame:
 
 @contextmanager
 def _errors_as_ours(place: str) -> Iterator[None]:
-    """What `deltalake` cannot read is refused."""
+    """In this block, refuse what `deltalake` cannot read."""
     from deltalake.exceptions import DeltaError
 
     try:
@@ -139,7 +139,7 @@ def _table(place: str, version: int | None) -> DeltaTable:
 
 
 def _require_known(table: DeltaTable, place: str) -> None:
-    """Nothing is asked of readers that is not known here."""
+    """Refuse a table that requires an unknown feature of its readers, or whose files have deleted rows."""
     mode = table.metadata().configuration.get(_MODE, _NO_MAPPING)
     features = frozenset(table.protocol().reader_features or ())
     unknown = sorted(features - _FEATURES)
@@ -163,7 +163,7 @@ def _require_known(table: DeltaTable, place: str) -> None:
 
 
 def _require_same_everywhere(spark: SparkSession, parts: Sequence[sparks.StructField]) -> None:
-    """The log has the values of partitions as text, and which instant a text means may depend on who reads it."""
+    """Refuse partition columns whose values depend on the reader: the log has them as text."""
     for field in parts:
         is_instant = isinstance(field.dataType, sparks.TimestampType)
         if isinstance(field.dataType, _PARTITIONED) or (is_instant and spark.conf.get(_ZONE) in _UTC):
@@ -177,7 +177,7 @@ def _require_same_everywhere(spark: SparkSession, parts: Sequence[sparks.StructF
 
 
 def _require_no_padding(schema: sparks.StructType) -> None:
-    """Spark pads texts of fixed length where it compares them, and knows their length from notes that are not kept."""
+    """Refuse texts of a fixed length: Spark pads them by notes on the column, which are not kept here."""
     for field in schema.fields:
         if _CHAR.search(json.dumps(field.jsonValue())):
             raise UnsupportedTableError(

@@ -1,4 +1,4 @@
-"""The files of tables: their paths on a file system of the hosts, and which fields of them are which."""
+"""The files of tables: their paths on a file system of the hosts, and which fields belong to which columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILE: Final = "file"
 
 
 def local_path(address: str) -> str:
-    """The path that an address means, of which nothing is decoded.
+    """The path of an address. Escapes in the address are not decoded.
 
     Raises:
         UnsupportedTableError: it is not on a file system of the hosts.
@@ -41,7 +41,7 @@ def local_path(address: str) -> str:
 def grouped_by_id(
     columns: Sequence[sparks.StructField], files: Sequence[SnapshotFile]
 ) -> dict[tuple[sparks.StructField | None, ...], list[SnapshotFile]]:
-    """Files by the fields that the columns of a table have in them, as their footers say.
+    """Group files by the fields that the columns of a table have in them, as their footers say.
 
     Raises:
         UnsupportedTableError: a file is gone, or its fields cannot be told.

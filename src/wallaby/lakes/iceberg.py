@@ -1,6 +1,6 @@
 """Read an Iceberg table without Spark's jars: `pyiceberg` says which files a snapshot has.
 
-The footer of each file says which of its fields has which id. That decides which column it is, and nothing else does.
+The footer of each file has the ids of its fields. Only the id decides which column a field belongs to.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _as_in_table(field: sparks.StructField) -> sparks.StructField:
 
 
 def _table(table: Any) -> Table:
-    """A table of pyiceberg's as it is; else the one at a path, or of a file of metadata."""
+    """A table of pyiceberg's as it is; otherwise the table at a path, or of a file of metadata."""
     try:
         from pyiceberg.exceptions import ValidationError
         from pyiceberg.table import StaticTable
@@ -91,7 +91,7 @@ def _table(table: Any) -> Table:
 
 
 def _scan(table: Table, snapshot: int | str | None) -> tuple[DataScan, Schema]:
-    """A scan of a snapshot and the columns that the table had then; for a branch, those that it has now."""
+    """A scan of a snapshot, and the columns that the table had then; for a branch, its present columns."""
     if snapshot is None:
         return table.scan(), table.schema()
     name, is_branch = str(snapshot), False
@@ -137,7 +137,7 @@ def _files(scan: DataScan) -> list[SnapshotFile]:
 
 
 def _require_null(column: Any, path: str, partitioned: set[int]) -> None:
-    """A column that a file does not have is NULL in its rows, unless the table says otherwise."""
+    """Refuse a file without a column if the table says that the column is not NULL there."""
     if column.required or column.initial_default is not None or column.field_id in partitioned:
         raise UnsupportedTableError(
             f"The column {column.name} is not in {path}, and its value is not NULL there.",

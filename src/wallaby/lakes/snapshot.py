@@ -1,8 +1,9 @@
 """A DataFrame over exactly the files of a snapshot: a relation for each group of files that name their columns alike.
 
-Spark's own reader of Parquet finds columns by names. Files of one table may have other names for a column than the
-table, or another column under one of its names. So each group of files has its own relation, with the names that are in
-these files, and a projection above it with the table's names. To Spark and to Wallaby it is a table of Parquet files.
+Spark's own Parquet reader finds columns by names. Files of one table may have another name for a column than the
+table, or another column under one of its names. So each group of files has its own relation, with the names that
+are in these files, and a projection above it with the table's names. To Spark and to Wallaby it is a table of
+Parquet files.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _word(value: Any) -> str:
 
 
 def nullable(type_: DataType) -> DataType:
-    """A type in which everything may be NULL, and no field has notes: nothing depends on what a table promises."""
+    """A type in which everything may be NULL and no field has notes, whatever the table promises."""
     match type_:
         case StructType():
             return StructType([StructField(field.name, nullable(field.dataType)) for field in type_.fields])

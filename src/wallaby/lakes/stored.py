@@ -24,7 +24,7 @@ _ABSENT: Final = "_wallaby_absent_"
 
 
 def by_name(field: StructField, name_of: Callable[[StructField], str]) -> StructField:
-    """The field of files for a column whose name in files, and those of the fields in it, the table knows."""
+    """The field of a column in files, if the table knows its name there and the names of the fields in it."""
     return StructField(name_of(field), _type_by_name(field.dataType, name_of))
 
 
@@ -41,7 +41,7 @@ def _type_by_name(type_: DataType, name_of: Callable[[StructField], str]) -> Dat
 
 
 def with_ids(field: StructField, id_of: Callable[[StructField], int]) -> StructField:
-    """A column of a table with its id, and those of the fields in it, where `by_id` looks for them."""
+    """A column of a table that has its id, and the ids of the fields in it, where `by_id` looks for them."""
     return StructField(field.name, _type_with_ids(field.dataType, id_of), metadata={ID: id_of(field)})
 
 

@@ -61,7 +61,7 @@ class Bucket:
         self._ask(Request("PUT", key, body=body))
 
     def put_new(self, key: str, body: bytes) -> bool:
-        """Write an object unless there is one; False if there is. No two callers may give the same content."""
+        """Write an object unless it exists; False if it does. Every caller must give another content."""
         answer = self._ask(Request("PUT", key, headers={"if-none-match": "*"}, body=body), differs=True)
         if answer.status != _DIFFERS:
             return True
@@ -73,7 +73,7 @@ class Bucket:
         self._ask(Request("DELETE", key), missing=True)
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """The keys of all objects that begin so."""
+        """The keys of all objects that begin with a prefix."""
         query = {"list-type": "2", "prefix": prefix}
         while True:
             page = _parsed(self._ask(Request("GET", query=query)))
@@ -104,7 +104,7 @@ class Bucket:
         return answer.status != _NOT_FOUND
 
     def abort(self, key: str, upload: str) -> None:
-        """Give an upload up, if there is such a one, and free its parts."""
+        """Give up an upload, if it exists, and free its parts."""
         self._ask(Request("DELETE", key, {"uploadId": upload}), missing=True)
 
     def uploads(self, prefix: str) -> Iterator[tuple[str, str]]:
@@ -121,7 +121,7 @@ class Bucket:
     # --- requests ------------------------------------------------------------------------------------
 
     def _ask(self, request: Request, *, missing: bool = False, differs: bool = False) -> Response:
-        """Send a request until there is an answer; one that says `missing` or `differs` is an answer if wanted."""
+        """Send a request until it is answered; with `missing` or `differs`, those errors count as answers."""
         for attempt in range(S3_ATTEMPTS):
             last = attempt == S3_ATTEMPTS - 1
             try:

@@ -1,7 +1,7 @@
 """Write a file to a bucket so that nobody sees it until its write is published: in parts, without completing it.
 
 Each attempt at a file has an upload of its own. When all parts are there, a note names the upload; a later attempt
-finds the note and need not write again. If two attempts write at the same time, the last note counts: both uploads
+finds the note and does not write again. If two attempts write at the same time, the last note counts: both uploads
 have the same bytes. Whoever publishes completes the uploads that are named, and gives up all others.
 
 An attempt may be late: its worker was stopped, and the write has ended meanwhile. So an attempt first leaves its
@@ -37,7 +37,7 @@ class Upload(io.RawIOBase):
         self._size_bytes = 0
 
     def writable(self) -> bool:
-        """It can be written."""
+        """True: the file can be written."""
         return True
 
     def tell(self) -> int:
