@@ -1,4 +1,4 @@
-"""Wait for workers that can get work: after the loss of all of them, for those that come next."""
+"""Wait for workers that can get work: if all of them were lost, for the next ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def await_members(
 ) -> list[WorkerId]:
     """The workers that can get work.
 
-    A query that is cancelled or whose time is over waits no longer. It waits on its client's thread, or on one of its
-    own: threads that the coordinator needs must stay free.
+    A query that is cancelled or out of time stops waiting. It waits on its client's thread or on one of its own:
+    threads that the coordinator needs must stay free.
 
     Raises:
         NoWorkersError: none has come.

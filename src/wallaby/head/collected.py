@@ -55,7 +55,7 @@ class Collected:
         self.query = query
         self._held_back: list[Any] | None = [] if held_back else None
         self._held_back_bytes = 0
-        #: Why rows were dropped, if they were. All of them may have arrived before the query could be cancelled.
+        #: The reason if rows were dropped: all of them may have arrived before the query could be cancelled.
         self._refused: WallabyError | None = None
         self.graph = graph
         self._cancel = cancel
@@ -93,7 +93,7 @@ class Collected:
             self.on_recovery()
 
     def is_too_large(self, whole_bytes: int) -> bool:
-        """Does this exceed what the driver may hold of one result?"""
+        """Is this more than the driver may hold of one result?"""
         return 0 < self.whole_bytes_max < whole_bytes
 
     def too_large(self) -> ResultSizeError:
@@ -141,7 +141,7 @@ class Collected:
             go_on()
 
     def waits_for_client(self) -> bool:
-        """Does the client hold more up than may wait for it?"""
+        """Do more rows wait for the client than may wait in the driver?"""
         with self._lock:
             return self._untaken_bytes > UNTAKEN_BYTES_MAX
 
@@ -164,7 +164,7 @@ class Collected:
             go_on()
 
     def begin_again(self, query: QueryId, *, goes_on: bool = False) -> None:
-        """The query is restarted under another name. Its rows so far are discarded, unless it goes on after them."""
+        """Note a restart under another name. The rows so far are dropped, unless the query goes on after them."""
         self.query = query
         self.figures.restarts += 1
         if not goes_on:

@@ -144,7 +144,7 @@ class Head:
         self.node.spawn(None, COORDINATOR, self._coordinator.run())
 
     def _ended_by_watch(self) -> None:
-        """The stall watch has ended a query because the coordinator did not: that one must be waiting for ever."""
+        """Restart a coordinator that is stuck: the stall watch had to end a query in its place."""
         _log.error("the coordinator does not end queries, and is restarted")
         self._sweep_ended()
         self.restart_coordinator()
@@ -439,7 +439,7 @@ class Head:
     def _worker_lost_store(self, why: str) -> None:
         """Note that a worker has found another store than the shared one. Any thread may call this.
 
-        Each side may be connected to its own store, and both would continue: so neither does.
+        Each side may be connected to a store of its own. Both would continue, so this ends both.
         """
         lost = GcsLostError(f"A TaskManager has lost the control store. {why}", fix="Run the query again.")
         self.node.loop.post(self._node_ended, lost)
@@ -473,7 +473,7 @@ class Head:
             collected.removed.set()
 
     def _goes_elsewhere(self, submission: Submission, collected: Collected, why: BaseException) -> bool:
-        """Hand a query that was lost with the store over to be restarted on another store, if that is allowed."""
+        """Pass on a query that was lost with the store, to be restarted on another one, if that is allowed."""
         if self._run_elsewhere is None or not submission.is_repeated_after(why):
             return False
         self._run_elsewhere(submission, collected)

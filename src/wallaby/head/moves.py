@@ -23,7 +23,7 @@ STANDING_SECONDS: Final = 0.5
 
 @dataclass(slots=True)
 class _Seen:
-    """What was seen of a query last, when, and how often something had moved."""
+    """The last answers about a query, until when they count, and how often something had moved."""
 
     moves: int = 0
     until_seconds: float = 0.0
@@ -47,7 +47,7 @@ class KeptMoves:
             seen = self._seen.setdefault(query, _Seen())
             if self._now_seconds() < seen.until_seconds:
                 return seen.moves
-            # While one reader asks, others get the last answer.
+            # While one reader asks, the others get the last answer.
             seen.until_seconds = self._now_seconds() + USED_SECONDS
         found = {worker: standing for worker in workers if (standing := self._ask(query, worker)) is not None}
         marks = {worker: standing.marks for worker, standing in found.items()}
@@ -58,6 +58,6 @@ class KeptMoves:
             return seen.moves
 
     def forget(self, query: QueryId) -> None:
-        """A result is gone."""
+        """Forget a result that is gone."""
         with self._lock:
             self._seen.pop(query, None)

@@ -67,7 +67,7 @@ class Observer:
         *,
         detailed: bool,
     ) -> Observation:
-        """A query is about to be submitted."""
+        """Begin to observe a query that is about to be submitted."""
         log = open_log(self._log_directory, query) if detailed else None
         observation = Observation(
             query,
@@ -113,11 +113,11 @@ class Observer:
         return answer
 
     def expect_ends(self) -> None:
-        """All workers are about to end, because the engine does: they do not count as lost."""
+        """Note that all workers are about to end with the engine, so that they do not count as lost."""
         self._all_leave = True
 
     def _expelled(self, worker: WorkerId) -> None:
-        """A worker is gone for good. A query that needs it reports the loss with its cost; otherwise this logs it."""
+        """Log the loss of a worker for good, unless a query that needs it reports the loss with its cost."""
         reported = any(each.will_report(worker) for each in list(self._observations.values()))
         if not (reported or self._all_leave or worker in self._leaving):
             host = self._processes.get(worker, WorkerProcess("unknown")).host
@@ -126,7 +126,7 @@ class Observer:
         self._leaving.discard(worker)
 
     def _reported(self, lost: tuple[WorkerId, ...]) -> bool:
-        """Has a query reported this loss? From now on one has."""
+        """Has a query reported this loss before? Also notes that one has now."""
         before = lost in self._told
         self._told.append(lost)
         return before
@@ -166,7 +166,7 @@ class Observer:
             observation.has_whole_result()
 
     def close(self) -> None:
-        """The engine is closed."""
+        """End all observations, because the engine is closed."""
         for observation in list(self._observations.values()):
             observation.close()
 

@@ -106,7 +106,7 @@ class CoordinatorsPerformer:
         self._performer.call(actor, effect, read)
 
     def _cover(self, actor: Actor, effect: Cover) -> None:
-        """A snapshot is complete: give out the rows before it, and remember it, in one step of the loop.
+        """Give out the rows before a complete snapshot, and remember the snapshot, in one step of the loop.
 
         A query that was rolled back meanwhile has neither any more: its rows come again.
         """

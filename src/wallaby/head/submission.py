@@ -34,7 +34,7 @@ class Submission:
     begins_again: bool = False
     #: How often it may still be restarted because the store was lost.
     store_losses_left: int = 0
-    #: What a user would call it.
+    #: The query as its user knows it.
     about: About = field(default_factory=About)
     #: How often it has lost a worker that was short of memory because of it.
     strained_losses: int = 0
@@ -58,13 +58,13 @@ class Submission:
         self.query.cancellation = self.query.cancellation or before.cancellation
 
     def forgettable(self, *, goes_on: bool) -> tuple[QueryId, ...]:
-        """The runs of which nothing is needed any more, now that one has ended: none if another one follows."""
+        """The runs that can be forgotten now that one has ended: all, or none if another run follows."""
         found = (*self.earlier, self.query.id)
         self.earlier = found if goes_on else ()
         return () if goes_on else found
 
     def ends_with(self, error: WallabyError | None, strained_losses_max: int) -> WallabyError | None:
-        """The error with which it ends, if it must: a query must not exhaust its workers' memory again and again.
+        """The error with which the query ends: the given one, or one that says that it exhausts memory repeatedly.
 
         Once a snapshot has given the client all rows, nothing can go wrong with them.
         """
@@ -98,7 +98,7 @@ class Submission:
         return True
 
     def require_time(self) -> None:
-        """Raise an error if its client does not want it any more, or its time is over."""
+        """Raise an error if the query was cancelled, or its time is over."""
         query = self.query
         if query.cancelled:
             raise query.cancelled_error

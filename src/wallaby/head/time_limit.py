@@ -26,11 +26,11 @@ class TimeLimit:
 
     @property
     def is_over(self) -> bool:
-        """Is no time left?"""
+        """Has the time run out?"""
         return bool(self.seconds) and not self.left_seconds
 
     def later(self, seconds: float) -> TimeLimit:
-        """The limit of a query for which so much time does not count."""
+        """The same limit, extended by time that does not count."""
         return replace(self, began_seconds=self.began_seconds + seconds)
 
     def error(self, who: str = "A query", where: str = "", **fields: object) -> QueryTimeoutError:
