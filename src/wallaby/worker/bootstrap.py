@@ -1,4 +1,4 @@
-"""What TaskManagers and readers are told when they start: it travels in Spark's closures, the user's trust boundary."""
+"""The facts that TaskManagers and readers start with. They travel in Spark's closures, which the user trusts."""
 
 from __future__ import annotations
 

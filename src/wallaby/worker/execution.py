@@ -58,7 +58,7 @@ STOPS_MAX = 20
 
 
 class Execution:
-    """What all queries of one TaskManager share, such as the directory to which kernels spill."""
+    """The things that all queries of one TaskManager share, such as the directory to which kernels spill."""
 
     def __init__(
         self, local_directory: str, state_bytes: int = STATE_BYTES, *, keeps_freed_memory: bool = False
@@ -138,7 +138,7 @@ class QueryWork:
             self._growth.ends(self, resident_bytes(), time.monotonic())
 
     def grown_bytes(self, resident: int) -> int:
-        """What the process has grown by because of its tasks, if it has this much now."""
+        """The bytes by which the query's tasks have made the process grow, if it has `resident` bytes now."""
         return self._growth.of(self, resident, time.monotonic())
 
     def tasks(self) -> tuple[stopping.Task, ...]:
@@ -228,7 +228,7 @@ class QueryWork:
         return _operator(self._plan, stage)
 
     def close(self) -> None:
-        """The query has ended: stop what still computes for it, and free what its channels had collected."""
+        """End the work: stop what still computes for the query, and free what its channels collected."""
         self._end_tasks()
         self._states.drop(self)
         self._growth.forget(self)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-#: Among so many processes above a TaskManager is its executor.
+#: The executor is among this many processes above its TaskManager.
 ANCESTORS_MAX: Final = 5
 
 

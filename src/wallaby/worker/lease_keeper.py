@@ -92,7 +92,7 @@ class LeaseKeeper:
 
 
 class ProcessAccount:
-    """What the kernel says about a process."""
+    """The kernel's account of a process."""
 
     def __init__(self, process_id: int) -> None:
         self._directory = Path("/proc") / str(process_id)

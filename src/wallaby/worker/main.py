@@ -79,7 +79,7 @@ def peer_client(token: str, tls: ServerTls | None) -> PeerClient:
 def serve(bootstrap: Bootstrap, at: int = 0) -> bool:
     """Run the TaskManager of one of the engine's places until it ends.
 
-    True if the store has dismissed it although its driver is there, so that another may be needed in its place.
+    True if it ended although its driver neither ended nor dismissed it, so another may have to replace it.
     """
     if bootstrap.version and bootstrap.version != __version__:
         raise AttachError(
@@ -198,7 +198,7 @@ class _Process:
 
     @property
     def is_missed(self) -> bool:
-        """Must it be replaced? It was neither dismissed nor asked to end."""
+        """Must it be replaced? Not if it was dismissed or asked to end, or has lost the store."""
         return not (self._orphaned or self._asked_to_end or self._lost)
 
     def _armed(self) -> Performs:

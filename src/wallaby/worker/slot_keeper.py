@@ -26,11 +26,11 @@ from typing import Final, NoReturn
 RESTART_SECONDS: Final = 0.05
 #: A TaskManager that lives longer than this has started successfully.
 LIVED_SECONDS: Final = 10.0
-#: After so many that did not, in a row, Spark's task fails, and whoever submitted it decides.
+#: After so many in a row that lived only briefly, Spark's task fails, and whoever submitted it decides.
 BRIEF_MAX: Final = 3
-#: An engine that closes dismisses its TaskManagers first: so soon after that, it is known whether it does.
+#: The wait before asking if another is needed, because an engine that closes dismisses its TaskManagers first.
 CLOSING_SECONDS: Final = 0.2
-#: How a child ends by itself: nobody needs another, or somebody may.
+#: The exit codes of a child that ends by itself: nobody needs another, or somebody may.
 _OVER: Final = 0
 _MISSED: Final = 3
 _PASSED_ON: Final = (signal.SIGHUP, signal.SIGTERM)

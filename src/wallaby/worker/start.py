@@ -39,7 +39,7 @@ def load(bootstrap: Bootstrap, *, gently: bool) -> None:
     set_allocators(bootstrap.memory_bytes)
     from wallaby.worker.memory.lean import leave_pandas_out  # noqa: PLC0415 - before anything makes Arrow look for it
 
-    # Loading makes very many objects and nearly no garbage: to look for some would take a fifth of the time.
+    # Loading makes many objects and nearly no garbage; looking for garbage would take a fifth of the time.
     gc.disable()
     leave_pandas_out()
     if gently:

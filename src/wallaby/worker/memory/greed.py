@@ -31,11 +31,11 @@ class QueryMemory:
     backup_bytes: int
     state_bytes: int
     inbox_bytes: int
-    #: What the process has grown by because of its tasks, beyond what is counted.
+    #: The bytes by which its tasks have made the process grow, without those that are counted.
     task_bytes: int
-    #: Its task since whose beginning the process has grown most.
+    #: The running task since whose beginning the process has grown most, if it is one of `stage`.
     task: TaskName | None
-    #: The stage of that task, otherwise the one that has collected most.
+    #: The stage that takes most, by what it has collected or by the growth since one of its tasks began.
     stage: int | None
 
     @property

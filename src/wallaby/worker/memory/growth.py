@@ -1,4 +1,4 @@
-"""Whose tasks make the process grow: an estimate for each query, from what the process has when tasks begin and end.
+"""Estimate how much the tasks of each query make the process grow, from its size when tasks begin and end.
 
 Nobody counts the memory that a running task takes. What the process grows by while tasks of one query run alone is that
 query's. While tasks of several run at once, a query that has run alone lately is charged what it took then, and the
@@ -22,7 +22,7 @@ ALONE_SECONDS_MIN: Final = 0.02
 
 @dataclass(slots=True)
 class _Account:
-    """What is known of one query."""
+    """The figures of one query."""
 
     tasks: int = 0
     grown_bytes: float = 0.0
@@ -47,25 +47,25 @@ class ProcessGrowth:
         self._last: tuple[float, int] | None = None
 
     def begins(self, owner: object, resident_bytes: int, now: float) -> None:
-        """A task begins."""
+        """Note that a task begins."""
         with self._lock:
             self._advance(resident_bytes, now)
             self._accounts.setdefault(owner, _Account()).tasks += 1
 
     def ends(self, owner: object, resident_bytes: int, now: float) -> None:
-        """A task ends."""
+        """Note that a task ends."""
         with self._lock:
             self._advance(resident_bytes, now)
             if owner in self._accounts:
                 self._accounts[owner].tasks -= 1
 
     def forget(self, owner: object) -> None:
-        """A query has ended."""
+        """Forget a query that has ended."""
         with self._lock:
             self._accounts.pop(owner, None)
 
     def of(self, owner: object, resident_bytes: int, now: float) -> int:
-        """What the process has grown by because of an owner's tasks, and has not given back."""
+        """The bytes by which an owner's tasks made the process grow, without those that it has given back."""
         with self._lock:
             self._advance(resident_bytes, now)
             return int(self._accounts[owner].grown_bytes) if owner in self._accounts else 0

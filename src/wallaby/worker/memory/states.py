@@ -36,7 +36,7 @@ class ChannelStates:
         self.spilled_bytes = 0
 
     def settle(self, channel: Hashable, state: KernelState) -> KernelState:
-        """A channel's new state, in memory or on disk."""
+        """Take a channel's new state, and return it, in memory or on disk."""
         state = self._settled(channel, state)
         self._latest[channel] = state
         return state
