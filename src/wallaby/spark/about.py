@@ -1,4 +1,4 @@
-"""Find out what a user would call a query: asks Spark for its SQL, and Python for the line that called."""
+"""Describe a query as its user knows it: by its SQL, from Spark, and by the line that called, from Python."""
 
 from __future__ import annotations
 

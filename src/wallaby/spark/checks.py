@@ -45,7 +45,7 @@ def check(cluster: Cluster, settings: Settings) -> None:
 
 
 def check_session(spark: object) -> None:
-    """Refuse an object that is not a session, or not one to which an engine can be attached."""
+    """Refuse an object that is no session, and a session to which no engine can be attached."""
     check_version()
     if not isinstance(spark, SparkSession):
         if type(spark).__module__.startswith("pyspark.sql.connect"):

@@ -76,7 +76,7 @@ class Size:
 
 
 class Cluster:
-    """What Wallaby needs to know about the cluster of a Spark application."""
+    """The cluster of a Spark application, as far as Wallaby needs to know it."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context

@@ -42,7 +42,7 @@ RESTART_SECONDS = 0.05
 RESTART_SECONDS_MAX = 5.0
 #: A TaskManager that lives longer than this has started successfully.
 LIVED_SECONDS = 10.0
-#: How long cancelled jobs may take to end: Spark kills a Python worker that does not after 2 s.
+#: How long cancelled jobs may take to end: Spark kills a Python worker that has not ended after 2 s.
 CANCEL_SECONDS = 4.0
 #: While all executors have their TaskManagers: how often to look for a new one, and when to submit anyway.
 SEAT_POLL_SECONDS = 0.25
@@ -67,7 +67,7 @@ class Hosting:
         lost: Callable[[int], None] = lambda _at: None,
         spark_gone: Callable[[], None] = lambda: None,
     ) -> None:
-        """Prepare.
+        """Prepare the TaskManagers; `start` submits their jobs.
 
         Args:
             context: Where the jobs run.

@@ -81,7 +81,7 @@ class MainThreadCalls:
         client.send_command = self._send_whole
 
     def interrupt(self) -> bool:
-        """Called in a signal handler: will a call be interrupted when it ends? Not twice, and not without a call."""
+        """Called in a signal handler: interrupt a running call at its end. False without one, or the second time."""
         if self.interrupted or not self._depth:
             self.interrupted = False
             return False

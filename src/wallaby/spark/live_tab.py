@@ -1,7 +1,7 @@
 """A tab of Spark's UI that leads to the live page, as long as the page is there.
 
 The tab has the page's address and says where its link is: in the driver, by `engine.ui`. The link itself carries the
-token, and Spark's UI may be seen by people, and from hosts, for whom the token is not. Without a UI there is no tab.
+token, which is not for everybody who may see Spark's UI. Without a UI there is no tab.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 DESCRIPTION = "Wallaby query"
 #: How long one call waits for a job that Spark has ended.
 WAIT_MS = 30_000
-#: How often in a row Spark may fail to report cancellations before nobody asks it any more, and the pause between.
+#: After how many failures in a row Spark is no longer asked for cancellations, and the pause between them.
 FAILURES_MAX = 30
 PAUSE_SECONDS = 1.0
 #: How long `close` waits for the two threads.
@@ -51,7 +51,7 @@ class QueryJob:
     ) -> None:
         #: The number of its Spark job.
         self.number = number
-        #: What a user would call the query.
+        #: The query as its user knows it.
         self.about = about
         #: The id for `SparkSession.interruptOperation`.
         self.operation = operation
@@ -116,7 +116,7 @@ class QueryJobs:
         atexit.register(self.close)
 
     def about(self, df: DataFrame) -> About:
-        """What a user would call a query that this thread is about to run."""
+        """The description of a query that this thread is about to run, as its user knows the query."""
         try:
             sql, _, description = str(self._java.told(df._jdf)).partition("\0")
         except Py4JError as error:  # an odd plan; the query is worth more than its name
@@ -194,7 +194,7 @@ class QueryJobs:
                 job.cancelled(self._error(number, end[1]))
 
     def _error(self, number: int, exception: Any) -> SparkCancelledError:
-        """What Spark says about a job that it has ended, as an error of ours."""
+        """Spark's error for a job that it has ended, as one of Wallaby's."""
         try:
             parameters = dict(self._jvm.PythonErrorUtils.getMessageParameters(exception) or {})
         except (Py4JError, OSError):  # only errors with a condition have parameters

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _log = logging.getLogger(__name__)
-#: Those that were left in place when Spark was stopped, because its last threads may still say something.
+#: The filters that stayed when Spark was stopped, because its last threads may still log something.
 _left: list[QuietLog] = []
 
 
@@ -39,7 +39,7 @@ class QuietLog:
             _log.debug("Spark's log stays as it is: %s", error)
 
     def stay(self) -> None:
-        """Spark is about to stop: go on until the next one begins."""
+        """Stay in effect although Spark is about to stop, until the next Spark begins."""
         self._call("remember")
         _left.append(self)
 

@@ -31,12 +31,12 @@ def entries_of(spark: SparkSession) -> dict[str, str]:
 class SessionSettings:
     """Settings that change after an engine was attached: an entry is set, set again, or unset.
 
-    Keywords of `attach` override the entries of that time, and no others. Whether an entry that reads as it did then
-    was set again cannot be seen, unless it was another in between.
+    Keywords of `attach` override the entries of that time, but no later ones. An entry that is set again to the value
+    of that time counts as unchanged, unless it was seen with another value in between.
     """
 
     def __init__(self, at_attach: Mapping[str, str], without: Settings) -> None:
-        """`without`: the settings that the keywords alone give, as if the session had no entries."""
+        """`without`: the settings that the keywords alone would give, without any entries of the session."""
         self._at_attach = at_attach
         self._without = without
         #: The keys whose entries have changed since.
@@ -46,7 +46,7 @@ class SessionSettings:
     def now(self, settings: Settings, entries: Mapping[str, str], *, is_own: bool = False) -> Settings:
         """The engine's settings, with the present entries of a session.
 
-        `is_own`: it is the session that the engine was attached to. Another one need not have its entries.
+        `is_own`: the entries are those of the session that the engine was attached to; another may lack some.
 
         Raises:
             ConfigurationError: a key is unknown, or its value is invalid.

@@ -1,4 +1,4 @@
-"""The facts that TaskManagers and readers start with. They travel in Spark's closures, which the user trusts."""
+"""The facts that TaskManagers and readers start with. Spark's closures carry them: the user's trust boundary."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class _Part:
 
 @contextmanager
 def _failures_handed_on() -> Iterator[None]:
-    """Mark failures here, which are not failures of the user's query."""
+    """In this block, mark failures as ours, because they are not failures of the user's query."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:

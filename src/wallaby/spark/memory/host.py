@@ -8,7 +8,7 @@ import psutil
 
 from wallaby.worker.memory.cgroup import CGROUPS, OWN, groups
 
-#: The least that counts as left for TaskManagers, even if the host has nothing left: with less, nothing would start.
+#: The least that counts as left for TaskManagers, even if the host has less, because nothing would start then.
 LEFT_BYTES_MIN = 1 << 29
 
 

@@ -15,7 +15,7 @@ from wallaby.errors import AttachError
 
 OVERHEAD = "spark.executor.memoryOverhead"
 PYSPARK = "spark.executor.pyspark.memory"
-#: What a JVM takes beside its heap (code, threads, buffers of the network), before anybody asks for more.
+#: The memory that a JVM takes beside its heap (code, threads, buffers of the network), if no more is requested.
 JVM_BYTES = 200 << 20
 _FACTORS = ("spark.executor.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor")
 _FACTOR = 0.1
