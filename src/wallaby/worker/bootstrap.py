@@ -1,4 +1,4 @@
-"""The facts that TaskManagers and readers start with. Spark's closures carry them: the user's trust boundary."""
+"""The facts that TaskManagers and readers start with, sent in Spark's closures: the user's trust boundary."""
 
 from __future__ import annotations
 
