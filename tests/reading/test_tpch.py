@@ -1,4 +1,4 @@
-"""The TPC-H queries as they are read. To accept a change: WALLABY_GOLDEN=write pytest tests/catalyst, and review."""
+"""The TPC-H queries as they are read. To accept a change: WALLABY_GOLDEN=write pytest tests/reading, and review."""
 
 from __future__ import annotations
 

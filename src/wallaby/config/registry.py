@@ -213,7 +213,7 @@ SETTINGS: tuple[Setting, ...] = (
         whole_number,
         "number",
         4,
-        "How many TaskManagers may be lost in a row while the same task is running, before its query fails.",
+        "The query fails when so many TaskManagers in a row have been lost while the same task was running.",
         1,
         1000,
     ),

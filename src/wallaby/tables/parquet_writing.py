@@ -2,7 +2,7 @@
 
 A file appears under its name only when it is complete, and never changes: it is written under another name, synced to
 disk, and renamed. A writer that finds the file need not write it again, because the name identifies the content. In a
-bucket, nobody sees the file before its write is published (`objects/uploading.py`).
+bucket, nobody sees the file before its write is published (`tables/objects/uploading.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Queries for which the engine might be the wrong choice: rows that Spark has to make or has cached, and small queries.
 
-With the engine, none may be slower than on Spark alone by more than 10 % and a few milliseconds of noise.
+With the engine, none may be slower than on Spark alone by more than 10 % and 10 ms.
 """
 
 from __future__ import annotations
