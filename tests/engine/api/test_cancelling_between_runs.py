@@ -81,6 +81,16 @@ def in_hand_over(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> N
     monkeypatch.setattr(Result, "_leave_to_spark", leaving)
 
 
+def heard_of(result: Result, cancel: Callable[[], None]) -> Callable[[], None]:
+    """Cancel by Spark, and wait until the query knows of it: the news travel on a thread of their own."""
+
+    def cancel_and_wait() -> None:
+        cancel()
+        until(lambda: result._lifetime.cancelled is not None)
+
+    return cancel_and_wait
+
+
 def a_minute_passes_for(result: Result) -> None:
     """To the limit of a query, a minute passes: a real limit would be too short for planning on a busy machine."""
     result._lifetime.limit = result._lifetime.limit.later(-60.0)
@@ -140,7 +150,7 @@ def test_a_query_is_cancelled_while_it_is_left_to_spark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     result = engine.run(spark.sql(LONG))
-    in_hand_over(monkeypatch, in_group if by_spark else result.cancel)
+    in_hand_over(monkeypatch, heard_of(result, in_group) if by_spark else result.cancel)
     result._collected.cancel(DOUBT)
     with pytest.raises(SparkCancelledError if by_spark else QueryCancelledError):
         list(result.batches()) if streamed else result.rows()
@@ -184,7 +194,7 @@ def test_a_query_is_cancelled_while_it_is_planned_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     result = engine.run(spark.sql(LONG))
-    meanwhile(engine, monkeypatch, in_group if by_spark else result.cancel)
+    meanwhile(engine, monkeypatch, heard_of(result, in_group) if by_spark else result.cancel)
     result._collected.cancel(TOO_LARGE)
     with pytest.raises(SparkCancelledError if by_spark else QueryCancelledError):
         list(result.batches()) if streamed else result.rows()
