@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -191,6 +192,23 @@ def test_closing_leaves_no_process(
     assert set(psutil.Process().children(recursive=True)) - before
     keeper.close()
     assert not set(psutil.Process().children(recursive=True)) - before
+
+
+@pytest.mark.parametrize("process", [ASLEEP], indirect=True)
+def test_it_keeps_no_connection_of_its_taskmanager_open(
+    store: tuple[RedisGcs, Bootstrap], process: subprocess.Popen[bytes]
+) -> None:
+    """Whoever holds the other end would not learn of the TaskManager's death."""
+    ours, theirs = socket.socketpair()
+    keeper = LeaseKeeper(store[1], WORKER, process.pid)
+    try:
+        ours.close()
+        theirs.settimeout(30)
+        assert theirs.recv(1) == b"", "the end of the connection"
+        assert psutil.pid_exists(keeper.process_id)
+    finally:
+        keeper.close()
+        theirs.close()
 
 
 @pytest.mark.parametrize("process", [ASLEEP], indirect=True)
