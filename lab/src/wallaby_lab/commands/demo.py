@@ -208,9 +208,9 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
         killer.join()
         stats = result.stats
         if stats.recoveries or not equal:
-            say(f"  {counted(stats.channels_rewound, 'channel')} were rewound on other workers,")
-            say(f"  {counted(stats.outputs_delivered_again, 'output')} were delivered again from backups,")
-            say(f"  {counted(stats.outputs_read_again, 'output')} had to be read again;")
+            say(f"  rewound on other workers: {counted(stats.channels_rewound, 'channel')};")
+            say(f"  delivered again from backups: {counted(stats.outputs_delivered_again, 'output')};")
+            say(f"  read again: {counted(stats.outputs_read_again, 'output')};")
             say(
                 f"  the answer came after {stats.seconds:.2f} s and is "
                 f"{'equal to' if equal else 'NOT equal to'} Spark's."
